@@ -45,6 +45,13 @@ func TestDiffGenerated(t *testing.T) {
 			programs = append(programs, generate.Write(first+uint64(i)))
 		}
 		for i, d := range differences(t, programs) {
+			// Names of generic types hold the path of the package, which is "tool" only for a program that is
+			// built by itself. The same source would find the process of before.
+			if d != "" && len(programs) > 1 {
+				alone := programs[i]
+				alone.Text += "\n// by itself\n"
+				d = differences(t, []generate.Program{alone})[0]
+			}
 			if d != "" {
 				differ++
 				report(t, programs[i], d, differ <= minimiseCount && os.Getenv("DIFF_MINIMISE") != "no")
