@@ -16,8 +16,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
-// The compose file's nginx sends all requests of a session to one server, spreads sessions, and leaves them where they are when
-// another server goes. What they say while the database is away comes to the client, and takes none of them out. What docs/scale-out.md shows of it is in its file.
+// The compose file's nginx sends all requests of a session to one server, spreads sessions, and leaves them where they
+// are when another server goes. What they say while the database is away comes to the client, and takes none of them
+// out. What docs/scale-out.md shows of it is in its file.
 func TestOpsBalancer(t *testing.T) {
 	data, err := os.ReadFile("compose/nginx.conf")
 	if err != nil {

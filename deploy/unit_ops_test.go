@@ -213,8 +213,8 @@ func TestOpsUnitKeepsTheSandbox(t *testing.T) {
 	}
 }
 
-// serveAs runs the daemon as the unit's user with these system calls, makes a cold and a warm call, and returns what the
-// daemon observed of its sandbox.
+// serveAs runs the daemon as the unit's user with these system calls, makes a cold and a warm call, and returns what
+// the daemon observed of its sandbox.
 func serveAs(t *testing.T, dir string, calls ...string) (observed string) {
 	t.Helper()
 	state, err := os.MkdirTemp(dir, "state")

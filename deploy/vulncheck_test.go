@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The check for vulnerabilities passes on what govulncheck says, and where nothing could be checked it says so, with an exit code of its own.
+// The check for vulnerabilities passes on what govulncheck says, and where nothing could be checked it says so, with an
+// exit code of its own.
 func TestVulncheckSaysWhatItCouldNotCheck(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -219,19 +219,20 @@ func TestRulesHaveNoCycle(t *testing.T) {
 var parsers = []string{"go/parser", "go/types", "go/scanner", "golang.org/x/tools/go", "github.com/traefik/yaegi",
 	module + "internal/runtime/gate", module + "internal/runtime/sandbox/worker"}
 
-// confined are the packages that may reach a parser: those that read programs, which run in confined processes and at build time,
-// and package main, which is the daemon or a runner.
+// confined are the packages that may reach a parser: those that read programs, which run in confined processes and at
+// build time, and package main, which is the daemon or a runner.
 var confined = []string{module + "internal/runtime/gate", module + "internal/runtime/sandbox/worker", module + "cmd"}
 
 // harmless are packages below the parsers that hold data only.
 var harmless = []string{module + "internal/runtime/gate/report", module + "internal/runtime/gate/rt",
 	module + "internal/runtime/gate/allow"}
 
-// judge is the package that finds the program in a model's reply: whether a text parses says that it is one. It bounds what it parses, and uses the
-// parser for nothing else (docs/decisions/0038).
+// judge is the package that finds the program in a model's reply: whether a text parses says that it is one. It bounds
+// what it parses, and uses the parser for nothing else (docs/decisions/0038).
 const judge = module + "internal/runtime/provider/reply"
 
-// The daemon parses what a model wrote to find the program in a reply, and never otherwise: no other package of it reaches a parser, directly or not.
+// The daemon parses what a model wrote to find the program in a reply, and never otherwise: no other package of it
+// reaches a parser, directly or not.
 func TestDaemonParsesNoProgram(t *testing.T) {
 	t.Parallel()
 	imports := importGraph(t)

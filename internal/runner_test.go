@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// runnerParts are all packages of the runner's program beside the standard library's, by the directory that they are below. What is added
-// here starts with every runner, and stands beside every program that a model wrote.
+// runnerParts are all packages of the runner's program beside the standard library's, by the directory that they are
+// below. What is added here starts with every runner, and stands beside every program that a model wrote.
 var runnerParts = []string{
 	module + "cmd/recurgent-runner",
 	module + "internal/lazy",
@@ -28,7 +28,8 @@ var runnerParts = []string{
 	"kernel.org/pub/linux/libs/security/libcap/psx",
 }
 
-// launcherParts are those of the launcher's program, which starts before each compiled program and reads nothing that is hostile.
+// launcherParts are those of the launcher's program, which starts before each compiled program and reads nothing that
+// is hostile.
 var launcherParts = []string{
 	module + "cmd/recurgent-launcher",
 	module + "internal/runtime/gate/report",
@@ -44,7 +45,8 @@ var launcherParts = []string{
 var keptOut = []string{"net", "crypto/tls", "crypto/x509", "log/slog", "testing", "text/template", "html/template",
 	"encoding/gob", "net/http"}
 
-// The programs of runners and launchers have nothing of the daemon in them: no interface, no store, no contracts, no metrics, no network.
+// The programs of runners and launchers have nothing of the daemon in them: no interface, no store, no contracts, no
+// metrics, no network.
 func TestRunnerHasNothingOfTheDaemon(t *testing.T) {
 	t.Parallel()
 	imports := importGraph(t)

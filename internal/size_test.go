@@ -27,7 +27,8 @@ var large = map[string]string{
 	"internal/runtime/gate/diff/compiled/host.go Refuse": "the same",
 }
 
-// Files and functions stay small, and a function with many parameters takes a struct. An outdated exception is an error, too.
+// Files and functions stay small, and a function with many parameters takes a struct. An outdated exception is an
+// error, too.
 func TestNothingIsLarge(t *testing.T) {
 	t.Parallel()
 	met := map[string]bool{}

@@ -19,8 +19,8 @@ var mayWait = map[string]string{
 	"internal/store/disk/bench_test.go":       "a disk whose fsync takes its time, for a benchmark",
 }
 
-// Tests wait for events, and keep time in the bubbles of testing/synctest: neither a sleep nor a measured duration decides
-// on a loaded machine.
+// Tests wait for events, and keep time in the bubbles of testing/synctest: neither a sleep nor a measured duration
+// decides on a loaded machine.
 func TestNoTestSleeps(t *testing.T) {
 	t.Parallel()
 	waits := map[string]bool{}

@@ -32,7 +32,8 @@ func theBinary(t *testing.T) binary {
 }
 
 var built = sync.OnceValues(func() (binary, error) {
-	b := binary{path: filepath.Join(builtDir, "recurgentd"), settings: map[string]bool{}, env: map[string]bool{"RECURGENT_CONFIG": true, "OPENAI_API_KEY": true}}
+	b := binary{path: filepath.Join(builtDir, "recurgentd"), settings: map[string]bool{},
+		env: map[string]bool{"RECURGENT_CONFIG": true, "OPENAI_API_KEY": true}}
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", b.path, "./cmd/recurgentd")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -42,7 +43,8 @@ var built = sync.OnceValues(func() (binary, error) {
 	if err != nil {
 		return b, err
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+) .*\[([A-Z_]+)\]`).FindAllStringSubmatch(string(help), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\s+--([a-z0-9-]+) .*\[([A-Z_]+)\]`).FindAllStringSubmatch(string(help),
+		-1) {
 		b.settings[m[1]], b.env[m[2]] = true, true
 	}
 	if len(b.settings) < 15 {

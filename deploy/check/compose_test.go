@@ -17,7 +17,8 @@ import (
 
 func project(t *testing.T, profiles ...string) *types.Project {
 	t.Helper()
-	o, err := cli.NewProjectOptions([]string{"../compose.yaml"}, cli.WithProfiles(profiles), cli.WithEnv([]string{"OPENAI_API_KEY=sk-x", "RECURGENT_MODEL="}), cli.WithLoadOptions())
+	o, err := cli.NewProjectOptions([]string{"../compose.yaml"}, cli.WithProfiles(profiles),
+		cli.WithEnv([]string{"OPENAI_API_KEY=sk-x", "RECURGENT_MODEL="}), cli.WithLoadOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func project(t *testing.T, profiles ...string) *types.Project {
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	p := project(t, "ollama")
-	if got, want := p.ServiceNames(), []string{"grafana", "ollama", "prometheus", "recurgentd"}; !slices.Equal(got, want) {
+	if got, want := p.ServiceNames(), []string{"grafana", "ollama", "prometheus",
+		"recurgentd"}; !slices.Equal(got, want) {
 		t.Errorf("services %q, want %q", got, want)
 	}
 	if got := project(t).ServiceNames(); slices.Contains(got, "ollama") {
@@ -46,8 +48,10 @@ func TestCompose(t *testing.T) {
 		if s.HealthCheck == nil || len(s.HealthCheck.Test) < 2 || s.HealthCheck.Timeout == nil {
 			t.Errorf("%s has no health check", name)
 		}
-		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") || s.Privileged || s.Restart == "" {
-			t.Errorf("%s is not confined: read_only %v, cap_drop %v, security_opt %v", name, s.ReadOnly, s.CapDrop, s.SecurityOpt)
+		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || !slices.Contains(s.SecurityOpt,
+			"no-new-privileges:true") || s.Privileged || s.Restart == "" {
+			t.Errorf("%s is not confined: read_only %v, cap_drop %v, security_opt %v", name, s.ReadOnly, s.CapDrop,
+				s.SecurityOpt)
 		}
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {
@@ -110,7 +114,8 @@ func TestComposeSecrets(t *testing.T) {
 		if !used[name] {
 			continue // of another profile
 		}
-		if data, err := os.ReadFile(filepath.Join(dir, filepath.Base(s.File))); err != nil || len(data) < 24 || filepath.Base(filepath.Dir(s.File)) != "secrets" {
+		if data, err := os.ReadFile(filepath.Join(dir,
+			filepath.Base(s.File))); err != nil || len(data) < 24 || filepath.Base(filepath.Dir(s.File)) != "secrets" {
 			t.Errorf("the secret %s (%s): %d bytes, %v", name, s.File, len(data), err)
 		}
 	}
@@ -154,10 +159,14 @@ func TestComposeIsWired(t *testing.T) {
 	if secret := filepath.Base(job.Authorization.CredentialsFile); !hasSecret(p.Services["prometheus"], secret) {
 		t.Errorf("Prometheus has no secret %s", secret)
 	}
-	if secret := filepath.Base(*p.Services["grafana"].Environment["GF_SECURITY_ADMIN_PASSWORD__FILE"]); !hasSecret(p.Services["grafana"], secret) {
+	if secret := filepath.Base(
+		*p.Services["grafana"].Environment["GF_SECURITY_ADMIN_PASSWORD__FILE"]); !hasSecret(p.Services["grafana"],
+		secret) {
 		t.Errorf("Grafana has no secret %s", secret)
 	}
-	if secret := filepath.Base(*p.Services["recurgentd"].Environment["RECURGENT_AUTH_TOKENS_FILE"]); !hasSecret(p.Services["recurgentd"], secret) {
+	if secret := filepath.Base(
+		*p.Services["recurgentd"].Environment["RECURGENT_AUTH_TOKENS_FILE"]); !hasSecret(p.Services["recurgentd"],
+		secret) {
 		t.Errorf("the daemon has no secret %s", secret)
 	}
 	var sources struct {

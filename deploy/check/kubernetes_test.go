@@ -44,8 +44,8 @@ type cluster struct {
 	monitor serviceMonitor
 }
 
-// deployed builds a kustomization as kubectl -k does, and decodes every object strictly into its type: an unknown field,
-// a field of another type and one that is there twice are errors.
+// deployed builds a kustomization as kubectl -k does, and decodes every object strictly into its type: an unknown
+// field, a field of another type and one that is there twice are errors.
 func deployed(t *testing.T, dir string) cluster {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -53,7 +53,8 @@ func deployed(t *testing.T, dir string) cluster {
 		t.Fatalf("kustomize %s: %v", dir, err)
 	}
 	var c cluster
-	kinds := map[string]any{"v1/ServiceAccount": &c.account, "v1/ConfigMap": &c.config, "v1/Service": &c.service, "apps/v1/StatefulSet": &c.set,
+	kinds := map[string]any{"v1/ServiceAccount": &c.account, "v1/ConfigMap": &c.config, "v1/Service": &c.service,
+		"apps/v1/StatefulSet":                &c.set,
 		"networking.k8s.io/v1/NetworkPolicy": &c.policy, "monitoring.coreos.com/v1/ServiceMonitor": &c.monitor}
 	for _, r := range built.Resources() {
 		text, err := r.AsYAML()
@@ -88,7 +89,8 @@ func TestManifestsDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c cluster
-	into := map[string]any{"serviceaccount": &c.account, "configmap": &c.config, "service": &c.service, "statefulset": &c.set, "networkpolicy": &c.policy}
+	into := map[string]any{"serviceaccount": &c.account, "configmap": &c.config, "service": &c.service,
+		"statefulset": &c.set, "networkpolicy": &c.policy}
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".yaml")
 		if name == "kustomization" {
@@ -106,7 +108,8 @@ func TestManifestsDecode(t *testing.T) {
 		}
 	}
 	// The test can fail.
-	if err := yaml.UnmarshalStrict([]byte("apiVersion: apps/v1\nkind: StatefulSet\nspec: {replica: 1}"), &apps.StatefulSet{}); err == nil {
+	if err := yaml.UnmarshalStrict([]byte("apiVersion: apps/v1\nkind: StatefulSet\nspec: {replica: 1}"),
+		&apps.StatefulSet{}); err == nil {
 		t.Error("an unknown field is not seen")
 	}
 	deployed(t, kubernetes)
@@ -126,17 +129,22 @@ func TestManifestsAreHardened(t *testing.T) {
 	}
 	p, s := pod.SecurityContext, container.SecurityContext
 	user := dockerfile(t, "USER")[0]
-	if !*p.RunAsNonRoot || user != "65532:65532" || *p.RunAsUser != 65532 || *p.RunAsGroup != 65532 || *p.FSGroup != 65532 || p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
+	if !*p.RunAsNonRoot || user != "65532:65532" || *p.RunAsUser != 65532 || *p.RunAsGroup != 65532 ||
+		*p.FSGroup != 65532 || p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("pod: %+v, and the image's user is %s", p, user)
 	}
-	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || *s.Privileged || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || *s.Privileged ||
+		!slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
 		t.Errorf("container: %+v", s)
 	}
-	if *pod.AutomountServiceAccountToken || *c.account.AutomountServiceAccountToken || pod.ServiceAccountName != c.account.Name || pod.HostNetwork || pod.HostPID {
+	if *pod.AutomountServiceAccountToken || *c.account.AutomountServiceAccountToken ||
+		pod.ServiceAccountName != c.account.Name || pod.HostNetwork || pod.HostPID {
 		t.Error("the pod has a way into the cluster or the node")
 	}
-	for name, probe := range map[string]*core.Probe{"startup": container.StartupProbe, "readiness": container.ReadinessProbe, "liveness": container.LivenessProbe} {
-		if probe == nil || probe.HTTPGet == nil || !openRoutes(t)[probe.HTTPGet.Path] || probe.HTTPGet.Port.StrVal != container.Ports[0].Name {
+	for name, probe := range map[string]*core.Probe{"startup": container.StartupProbe,
+		"readiness": container.ReadinessProbe, "liveness": container.LivenessProbe} {
+		if probe == nil || probe.HTTPGet == nil || !openRoutes(t)[probe.HTTPGet.Path] ||
+			probe.HTTPGet.Port.StrVal != container.Ports[0].Name {
 			t.Errorf("the %s probe asks what the daemon does not answer without a token: %+v", name, probe)
 		}
 	}
@@ -144,14 +152,16 @@ func TestManifestsAreHardened(t *testing.T) {
 		t.Error("no limit of memory, or no share of processors")
 	}
 	claims := c.set.Spec.VolumeClaimTemplates
-	if len(claims) != 1 || claims[0].Spec.AccessModes[0] != core.ReadWriteOnce || claims[0].Spec.Resources.Requests.Storage().IsZero() {
+	if len(claims) != 1 || claims[0].Spec.AccessModes[0] != core.ReadWriteOnce ||
+		claims[0].Spec.Resources.Requests.Storage().IsZero() {
 		t.Errorf("claims %+v", claims)
 	}
 	if got := *pod.TerminationGracePeriodSeconds; got < 15 {
 		t.Errorf("the daemon may take 10 s to end, and has %d", got)
 	}
 	n := c.policy.Spec
-	if len(n.PolicyTypes) != 2 || len(n.Ingress) != 1 || n.Ingress[0].Ports[0].Port.StrVal != container.Ports[0].Name || !slices.Contains(n.Egress[1].To[0].IPBlock.Except, "169.254.0.0/16") {
+	if len(n.PolicyTypes) != 2 || len(n.Ingress) != 1 || n.Ingress[0].Ports[0].Port.StrVal != container.Ports[0].Name ||
+		!slices.Contains(n.Egress[1].To[0].IPBlock.Except, "169.254.0.0/16") {
 		t.Errorf("network policy %+v", n)
 	}
 }
@@ -171,7 +181,8 @@ func TestManifestsFitTheBinary(t *testing.T) {
 		if !b.env[e.Name] {
 			t.Errorf("the daemon is given %s, which it does not read", e.Name)
 		}
-		if e.Name == "RECURGENT_CONFIG" && (filepath.Base(e.Value) != "config.yaml" || mounts[filepath.Dir(e.Value)] != "config") {
+		if e.Name == "RECURGENT_CONFIG" && (filepath.Base(e.Value) != "config.yaml" ||
+			mounts[filepath.Dir(e.Value)] != "config") {
 			t.Errorf("the configuration file is not at %s", e.Value)
 		}
 	}
@@ -181,11 +192,13 @@ func TestManifestsFitTheBinary(t *testing.T) {
 	if mounts[filepath.Dir(config["auth-tokens-file"].(string))] != "tokens" {
 		t.Errorf("the tokens are not at %v", config["auth-tokens-file"])
 	}
-	if port := dockerfile(t, "EXPOSE")[0]; !strings.HasSuffix(config["listen"].(string), ":"+port) || container.Ports[0].ContainerPort != 8420 || c.service.Spec.Ports[0].Port != 8420 {
+	if port := dockerfile(t, "EXPOSE")[0]; !strings.HasSuffix(config["listen"].(string), ":"+port) ||
+		container.Ports[0].ContainerPort != 8420 || c.service.Spec.Ports[0].Port != 8420 {
 		t.Errorf("the image has the port %s, the configuration %v", port, config["listen"])
 	}
 	labels := c.set.Spec.Template.Labels
-	for name, selector := range map[string]map[string]string{"service": c.service.Spec.Selector, "set": c.set.Spec.Selector.MatchLabels,
+	for name, selector := range map[string]map[string]string{"service": c.service.Spec.Selector,
+		"set":    c.set.Spec.Selector.MatchLabels,
 		"policy": c.policy.Spec.PodSelector.MatchLabels, "monitor": c.monitor.Spec.Selector.MatchLabels} {
 		for k, v := range selector {
 			if labels[k] != v {
@@ -196,7 +209,10 @@ func TestManifestsFitTheBinary(t *testing.T) {
 			t.Errorf("the %s selects everything", name)
 		}
 	}
-	if _, known := openRoutes(t)[c.monitor.Spec.Endpoints[0].Path]; !known || c.monitor.Spec.Endpoints[0].Port != c.service.Spec.Ports[0].Name || c.service.Labels["app.kubernetes.io/name"] == "" {
+	if _, known := openRoutes(
+		t)[c.monitor.Spec.Endpoints[0].Path]; !known ||
+		c.monitor.Spec.Endpoints[0].Port != c.service.Spec.Ports[0].Name ||
+		c.service.Labels["app.kubernetes.io/name"] == "" {
 		t.Errorf("Prometheus does not find the metrics: %+v", c.monitor.Spec)
 	}
 }

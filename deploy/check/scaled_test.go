@@ -23,7 +23,8 @@ import (
 func TestScaledCompose(t *testing.T) {
 	t.Parallel()
 	b, p := theBinary(t), project(t, "scaled")
-	want := []string{"balancer", "grafana", "postgres-primary", "postgres-standby", "prometheus", "recurgentd", "replica-1", "replica-2", "replica-3"}
+	want := []string{"balancer", "grafana", "postgres-primary", "postgres-standby", "prometheus", "recurgentd",
+		"replica-1", "replica-2", "replica-3"}
 	if got := p.ServiceNames(); !slices.Equal(got, want) {
 		t.Errorf("services %q, want %q", got, want)
 	}
@@ -44,9 +45,11 @@ func TestScaledCompose(t *testing.T) {
 		if got := s.Environment["RECURGENT_ADVERTISE"]; got == nil || *got != name+":8430" {
 			t.Errorf("%s is reached by the others at %v", name, got)
 		}
-		for _, variable := range []string{"RECURGENT_STORE_FILE", "RECURGENT_CLUSTER_CA", "RECURGENT_CLUSTER_CERT", "RECURGENT_CLUSTER_KEY", "RECURGENT_AUTH_TOKENS_FILE"} {
+		for _, variable := range []string{"RECURGENT_STORE_FILE", "RECURGENT_CLUSTER_CA", "RECURGENT_CLUSTER_CERT",
+			"RECURGENT_CLUSTER_KEY", "RECURGENT_AUTH_TOKENS_FILE"} {
 			path := s.Environment[variable]
-			if path == nil || !slices.ContainsFunc(s.Secrets, func(c types.ServiceSecretConfig) bool { return "/run/secrets/"+c.Source == *path }) {
+			if path == nil || !slices.ContainsFunc(s.Secrets,
+				func(c types.ServiceSecretConfig) bool { return "/run/secrets/"+c.Source == *path }) {
 				t.Errorf("%s finds no secret at %s", name, variable)
 			}
 		}
@@ -61,7 +64,8 @@ func TestScaledSecrets(t *testing.T) {
 	t.Parallel()
 	dir, p := t.TempDir(), project(t, "scaled")
 	for range 2 {
-		if out, err := exec.CommandContext(t.Context(), "../../scripts/cluster-secrets", dir).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "../../scripts/cluster-secrets",
+			dir).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -82,7 +86,8 @@ func TestScaledSecrets(t *testing.T) {
 	if err != nil || !strings.Contains(string(url), ":"+string(password)+"@postgres-primary,postgres-standby/") {
 		t.Errorf("the URL has another password or other servers (%v)", err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "openssl", "verify", "-CAfile", filepath.Join(dir, "cluster_ca"), filepath.Join(dir, "cluster_cert")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "openssl", "verify", "-CAfile", filepath.Join(dir, "cluster_ca"),
+		filepath.Join(dir, "cluster_cert")).CombinedOutput(); err != nil {
 		t.Errorf("the certificate is not the authority's: %v\n%s", err, out)
 	}
 }
@@ -103,8 +108,9 @@ func theScaled(t *testing.T) scaled {
 		t.Fatal(err)
 	}
 	var s scaled
-	into := map[string]any{"ServiceAccount": &core.ServiceAccount{}, "Service": &core.Service{}, "ConfigMap": &s.config, "NetworkPolicy": &s.policy,
-		"Deployment": &s.deployment, "PodDisruptionBudget": &s.budget, "HorizontalPodAutoscaler": &s.scaler}
+	into := map[string]any{"ServiceAccount": &core.ServiceAccount{}, "Service": &core.Service{}, "ConfigMap": &s.config,
+		"NetworkPolicy": &s.policy,
+		"Deployment":    &s.deployment, "PodDisruptionBudget": &s.budget, "HorizontalPodAutoscaler": &s.scaler}
 	for _, r := range built.Resources() {
 		text, err := r.AsYAML()
 		if err != nil {
@@ -126,7 +132,8 @@ func theScaled(t *testing.T) scaled {
 	return s
 }
 
-// A Deployment with the database's URL and the certificates from Secrets, a budget and a scaler that mean its pods, and no database.
+// A Deployment with the database's URL and the certificates from Secrets, a budget and a scaler that mean its pods, and
+// no database.
 func TestScaledManifests(t *testing.T) {
 	t.Parallel()
 	b, s := theBinary(t), theScaled(t)
@@ -146,19 +153,22 @@ func TestScaledManifests(t *testing.T) {
 			t.Errorf("the daemon is given %s, which it does not read", e.Name)
 		}
 	}
-	for variable, secret := range map[string]string{"RECURGENT_STORE_FILE": "recurgentd-store", "RECURGENT_CLUSTER_CA": "recurgentd-cluster",
+	for variable, secret := range map[string]string{"RECURGENT_STORE_FILE": "recurgentd-store",
+		"RECURGENT_CLUSTER_CA":   "recurgentd-cluster",
 		"RECURGENT_CLUSTER_CERT": "recurgentd-cluster", "RECURGENT_CLUSTER_KEY": "recurgentd-cluster"} {
 		if v := mounts[filepath.Dir(env[variable].Value)]; v.Secret == nil || v.Secret.SecretName != secret {
 			t.Errorf("%s is not in the Secret %s: %+v", variable, secret, v)
 		}
 	}
-	if got := env["RECURGENT_ADVERTISE"].Value; got != "$(POD_IP):8430" || container.Ports[1].Name != "cluster" || container.Ports[1].ContainerPort != 8430 {
+	if got := env["RECURGENT_ADVERTISE"].Value; got != "$(POD_IP):8430" || container.Ports[1].Name != "cluster" ||
+		container.Ports[1].ContainerPort != 8430 {
 		t.Errorf("the replica is reached at %s, and has the ports %+v", got, container.Ports)
 	}
 	if s.deployment.Spec.Replicas != nil || len(pod.Volumes) != len(mounts) || mounts["/data"].EmptyDir == nil {
 		t.Error("the number of replicas is the scaler's, and a replica keeps nothing")
 	}
-	for name, selector := range map[string]map[string]string{"budget": s.budget.Spec.Selector.MatchLabels, "deployment": s.deployment.Spec.Selector.MatchLabels} {
+	for name, selector := range map[string]map[string]string{"budget": s.budget.Spec.Selector.MatchLabels,
+		"deployment": s.deployment.Spec.Selector.MatchLabels} {
 		for k, v := range selector {
 			if s.deployment.Spec.Template.Labels[k] != v {
 				t.Errorf("the %s does not select the pods", name)
@@ -169,7 +179,8 @@ func TestScaledManifests(t *testing.T) {
 	if s.scaler.Spec.ScaleTargetRef.Name != s.deployment.Name || *s.scaler.Spec.MinReplicas < 2 || metric == nil {
 		t.Fatalf("the scaler: %+v", s.scaler.Spec)
 	}
-	if doc, err := os.ReadFile("../../docs/observability.md"); err != nil || !strings.Contains(string(doc), "`"+metric.Metric.Name+"`") {
+	if doc, err := os.ReadFile(
+		"../../docs/observability.md"); err != nil || !strings.Contains(string(doc), "`"+metric.Metric.Name+"`") {
 		t.Errorf("the daemon has no metric %s (%v)", metric.Metric.Name, err)
 	}
 	if got := len(s.policy.Spec.Ingress) + len(s.policy.Spec.Egress); got != 6 {

@@ -1,9 +1,10 @@
-// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go itself with its compiler, and third-party code in the
-// checkout. It fails if one of them lacks a licence.
+// Command licences writes one text with the licences of everything that a Go binary is built from: its modules, Go
+// itself with its compiler, and third-party code in the checkout. It fails if one of them lacks a licence.
 //
 //	licences BINARY >THIRD_PARTY_LICENCES.txt
 //
-// It runs in a directory of the module that the binary was built of, with the sources of its modules at hand, as after a build.
+// It runs in a directory of the module that the binary was built of, with the sources of its modules at hand, as after
+// a build.
 package main
 
 import (
@@ -69,7 +70,8 @@ func places(info *debug.BuildInfo) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The binary holds Go's library, and carries its compiler and linker, in which there is one module of another licence file.
+	// The binary holds Go's library, and carries its compiler and linker, in which there is one module of another
+	// licence file.
 	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root},
 		{"golang.org/x/telemetry, in Go's tools", filepath.Join(root, "src", "cmd", "vendor", "golang.org", "x",
 			"telemetry")}}
@@ -135,7 +137,8 @@ func carried(top string) (list []place, err error) {
 	return list, err
 }
 
-// named matches the files that modules have for their licences, also of patents, and for the notices that these want to be kept.
+// named matches the files that modules have for their licences, also of patents, and for the notices that these want to
+// be kept.
 var named = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice|patents)([.-].*)?$`)
 
 // licencesIn returns the texts of the directory's licences, ordered by file name. It ignores source files.

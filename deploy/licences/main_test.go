@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The text has a licence of Go, of each module that the binary, which is this test, is built of, and of what the checkout carries from others.
+// The text has a licence of Go, of each module that the binary, which is this test, is built of, and of what the
+// checkout carries from others.
 func TestEverythingHasItsLicence(t *testing.T) {
 	t.Parallel()
 	binary, err := os.Executable()

@@ -1,5 +1,5 @@
-// Command sbom writes the software bill of materials of a Go binary as CycloneDX JSON: the modules that the binary says it was built of, with
-// their checksums, and the Go standard library. The same binary and time give the same bytes.
+// Command sbom writes the software bill of materials of a Go binary as CycloneDX JSON: the modules that the binary says
+// it was built of, with their checksums, and the Go standard library. The same binary and time give the same bytes.
 //
 //	sbom BINARY SECONDS >recurgentd.cdx.json
 //
@@ -75,7 +75,8 @@ func describe(info *debug.BuildInfo, at time.Time) (*cdx.BOM, error) {
 	return bom, nil
 }
 
-// component describes a module. Its hash is the one of go.sum, over the list of its files; what is built from a checkout has none.
+// component describes a module. Its hash is the one of go.sum, over the list of its files; what is built from a
+// checkout has none.
 func component(kind cdx.ComponentType, m *debug.Module) (cdx.Component, error) {
 	version := m.Version
 	if version == "" {

@@ -13,8 +13,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// The document lists what `go version -m` does of the binary, which is this test: each module with its version and checksum, and Go. It is the
-// same each time.
+// The document lists what `go version -m` does of the binary, which is this test: each module with its version and
+// checksum, and Go. It is the same each time.
 func TestDocumentListsWhatTheBinaryIsBuiltOf(t *testing.T) {
 	t.Parallel()
 	binary, err := os.Executable()

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Each directory of baselines has a README that says of every file by which command, with which model and when it was made.
+// Each directory of baselines has a README that says of every file by which command, with which model and when it was
+// made.
 func TestSeed001Line54BaselinesSayHowTheyWereMade(t *testing.T) {
 	t.Parallel()
 	dirs, err := filepath.Glob("../../docs/baselines/20*")

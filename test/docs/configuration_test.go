@@ -166,8 +166,8 @@ func limits() [][3]string {
 	box, run, model, policy, web := sandbox.DefaultOptions(), runtime.DefaultOptions(), provider.DefaultOpenAIOptions(),
 		agent.DefaultPolicy(), api.DefaultOptions()
 	fetches := fetch.DefaultOptions()
-	// A cold call at worst: each of its programs may be asked for as often as payloads are asked again, and each of these
-	// requests may be tried several times.
+	// A cold call at worst: each of its programs may be asked for as often as payloads are asked again, and each of
+	// these requests may be tried several times.
 	programs := 1 + policy.GuardrailRecoveryBudget + policy.ExecutionRepairBudget + policy.OutcomeRepairBudget
 	return [][3]string{
 		{"request header", size(app.MaxHeaderBytes), "431"},

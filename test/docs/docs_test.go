@@ -47,7 +47,8 @@ func fences(t *testing.T, path string) []fence {
 	return all
 }
 
-// documents lists the pages of the repository's root and of docs/, except for the decisions, which describe their own day.
+// documents lists the pages of the repository's root and of docs/, except for the decisions, which describe their own
+// day.
 func documents(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md"}
@@ -101,7 +102,8 @@ func goesOn(command string) bool {
 	return strings.HasSuffix(command, "\\") || strings.Count(command, "'")%2 == 1
 }
 
-// The daemons that documents speak to. Each document gets one of its own. instead maps addresses of the document to those of the test.
+// The daemons that documents speak to. Each document gets one of its own. instead maps addresses of the document to
+// those of the test.
 func documentDaemon(t *testing.T, kind string) (d *rig.Daemon, instead map[string]string) {
 	t.Helper()
 	d, api := daemonOf(t, kind)
@@ -131,8 +133,8 @@ func daemonKinds() []string { return []string{"", "tokens", "model", "api", "sho
 
 const stepMark = "=== next step ==="
 
-// Each document's console blocks are run, in order and in one shell, against a daemon on the embedded recording, and say
-// what is printed there; "..." stands for anything.
+// Each document's console blocks are run, in order and in one shell, against a daemon on the embedded recording, and
+// say what is printed there; "..." stands for anything.
 func TestDocumentsAreTrue(t *testing.T) {
 	t.Parallel()
 	for _, path := range documents(t) {
@@ -216,7 +218,8 @@ func matches(want, got string) bool {
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`).MatchString(got)
 }
 
-// What goes to a shell in the guides is all run: no other block has commands, and none is for a daemon that no test starts.
+// What goes to a shell in the guides is all run: no other block has commands, and none is for a daemon that no test
+// starts.
 func TestGuidesAreRun(t *testing.T) {
 	t.Parallel()
 	for _, path := range documents(t) {

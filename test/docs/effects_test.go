@@ -15,8 +15,8 @@ import (
 // localName is the same address by another name of this machine.
 func localName(address string) string { return strings.Replace(address, "127.0.0.1", "localhost", 1) }
 
-// shopDaemon is a daemon that may fetch an API under two names, and the address of the API. The first program that orders fails once it has
-// ordered.
+// shopDaemon is a daemon that may fetch an API under two names, and the address of the API. The first program that
+// orders fails once it has ordered.
 func shopDaemon(t *testing.T) (*rig.Daemon, string) {
 	t.Helper()
 	var orders atomic.Int64

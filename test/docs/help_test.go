@@ -23,8 +23,8 @@ func commandTree() *cobra.Command {
 		Env: func(string) (string, bool) { return "", false }})
 }
 
-// Every help text renders: a summary of one line, examples that the command line takes, what the exit codes are, and a word
-// for each flag.
+// Every help text renders: a summary of one line, examples that the command line takes, what the exit codes are, and a
+// word for each flag.
 func TestEveryHelpText(t *testing.T) {
 	t.Parallel()
 	everyCommand(commandTree(), func(c *cobra.Command) {

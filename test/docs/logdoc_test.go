@@ -100,7 +100,8 @@ func logLevel(method string) string {
 	return ""
 }
 
-// lineOf reads a chain that ends in Msg, from its end to its beginning. complete is false where a part is not understood.
+// lineOf reads a chain that ends in Msg, from its end to its beginning. complete is false where a part is not
+// understood.
 func lineOf(call *ast.CallExpr, levels map[string]string) (line logLine, complete bool) {
 	last, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || last.Sel.Name != "Msg" || len(call.Args) != 1 {

@@ -42,7 +42,8 @@ const (
 	margin     = 20
 )
 
-// comparePicture holds the picture to what demo has just printed, apart from times and the port; with -update it draws it.
+// comparePicture holds the picture to what demo has just printed, apart from times and the port; with -update it draws
+// it.
 func comparePicture(t *testing.T, printed string) {
 	t.Helper()
 	want := pictured(printed)

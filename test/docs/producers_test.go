@@ -22,8 +22,8 @@ type produced struct {
 	uses   map[string]int  // number of uses of selectors and methods, by name
 }
 
-// readProducers reads the sources of the daemon without tests. Lists of label values, tables of error types, comparisons and
-// cases do not count: a value that occurs only there is never produced.
+// readProducers reads the sources of the daemon without tests. Lists of label values, tables of error types,
+// comparisons and cases do not count: a value that occurs only there is never produced.
 func readProducers(t *testing.T) produced {
 	t.Helper()
 	p := produced{texts: map[string]bool{}, fields: map[string]bool{}, uses: map[string]int{}}
@@ -142,8 +142,8 @@ func (p *produced) note(decl ast.Decl, used map[string]bool) {
 	})
 }
 
-// says reports whether the code produces the text. Labels have _ where reasons of the pool have spaces; header names are
-// canonical in the code.
+// says reports whether the code produces the text. Labels have _ where reasons of the pool have spaces; header names
+// are canonical in the code.
 func (p *produced) says(text string) bool {
 	return p.texts[text] || p.texts[strings.ReplaceAll(text, "_", " ")] || p.texts[http.CanonicalHeaderKey(text)]
 }
@@ -238,8 +238,8 @@ func assigned(f *ast.FuncDecl) (fields []string) {
 	return fields
 }
 
-// Each field of the call log that docs/observability.md explains is set by some code, and each value that the explanation
-// names can be produced.
+// Each field of the call log that docs/observability.md explains is set by some code, and each value that the
+// explanation names can be produced.
 func TestEveryLogFieldHasAProducer(t *testing.T) {
 	t.Parallel()
 	p := readProducers(t)

@@ -12,7 +12,8 @@ import (
 // rowsOfSeeds is how many requirements each part of docs/seeds.md has.
 var rowsOfSeeds = map[string]int{"H": 62, "P": 107, "D": 25, "C": 38, "X": 18}
 
-// Each requirement of the seeds is in the table once, and tests show it. That they exist is held by TestDocumentsNameWhatExists.
+// Each requirement of the seeds is in the table once, and tests show it. That they exist is held by
+// TestDocumentsNameWhatExists.
 func TestEveryRequirementHasTests(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/seeds.md")

@@ -1,7 +1,9 @@
-// Command lint is a tool of `go vet -vettool` that runs the checks of vet itself, staticcheck, errcheck and ineffassign. The go command then gives each package to
-// it once, several at a time, and keeps the results in its cache: a second run over unchanged packages takes seconds.
+// Command lint is a tool of `go vet -vettool` that runs the checks of vet itself, staticcheck, errcheck and
+// ineffassign. The go command then gives each package to it once, several at a time, and keeps the results in its
+// cache: a second run over unchanged packages takes seconds.
 //
-// A finding that is wrong says so in its place, as staticcheck has it: //lint:ignore CHECK reason, or //lint:file-ignore for a whole file.
+// A finding that is wrong says so in its place, as staticcheck has it: //lint:ignore CHECK reason, or
+// //lint:file-ignore for a whole file.
 package main
 
 import (
@@ -44,8 +46,8 @@ func main() {
 
 const module = "github.com/recurgentd/recurgentd"
 
-// dependency reports whether the file asks for a package of others, for what it means to those that import it: deprecated names, functions that print as Printf does,
-// functions that do not return.
+// dependency reports whether the file asks for a package of others, for what it means to those that import it:
+// deprecated names, functions that print as Printf does, functions that do not return.
 func dependency(file string) bool {
 	var asked unitchecker.Config
 	data, err := os.ReadFile(file)
@@ -61,7 +63,8 @@ func ofOurs(file string) bool {
 		!strings.Contains(file, "/html/internal/") && !strings.Contains(file, "/clients/")
 }
 
-// filtered is the analyzer without the findings in other files than those, and without those that the source says to ignore.
+// filtered is the analyzer without the findings in other files than those, and without those that the source says to
+// ignore.
 func filtered(a *analysis.Analyzer, in func(file string) bool) *analysis.Analyzer {
 	out := *a
 	out.Run = func(pass *analysis.Pass) (any, error) {
@@ -99,7 +102,8 @@ func ignored(pass *analysis.Pass, check string, pos token.Pos, line int) bool {
 	return false
 }
 
-// unusedAnalyzer reports what the other found. The go command analyses a package together with its tests, so what only these use is used.
+// unusedAnalyzer reports what the other found. The go command analyses a package together with its tests, so what only
+// these use is used.
 func unusedAnalyzer(found *lint.Analyzer) *analysis.Analyzer {
 	return &analysis.Analyzer{Name: "U1000", Doc: "unused code", Requires: []*analysis.Analyzer{found.Analyzer},
 		Run: func(pass *analysis.Pass) (any, error) {

@@ -18,7 +18,8 @@ const pinBefore = `{
 	};
 }`
 
-// The undo in the message after an operation is that of this operation, also where the same person did something else at the same time.
+// The undo in the message after an operation is that of this operation, also where the same person did something else
+// at the same time.
 func TestOpsUndoInMessage(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	d.Call(d.Session("tax"), "net", 1000)
@@ -36,8 +37,8 @@ func TestOpsUndoInMessage(t *testing.T) {
 	p.clean()
 }
 
-// What was undone is marked so on each page of the audit trail, wherever its undo stands, and no undo is offered that would be refused; an entry says why, and leads to the one
-// that undid it.
+// What was undone is marked so on each page of the audit trail, wherever its undo stands, and no undo is offered that
+// would be refused; an entry says why, and leads to the one that undid it.
 func TestOpsAuditPages(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	d.Call(d.Session("tax"), "net", 1000)

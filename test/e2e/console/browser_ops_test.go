@@ -190,7 +190,8 @@ func (p *page) settled() {
 func (p *page) click(selector string)      { p.t.Helper(); p.do("click", selector) }
 func (p *page) fill(selector, text string) { p.t.Helper(); p.do("fill", selector, text) }
 
-// clean reports what must not have happened: exceptions, violations of the policy, scripts of others, requests elsewhere.
+// clean reports what must not have happened: exceptions, violations of the policy, scripts of others, requests
+// elsewhere.
 func (p *page) clean() {
 	p.t.Helper()
 	for _, fault := range p.do("faults").([]any) {

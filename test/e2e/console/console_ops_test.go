@@ -21,7 +21,8 @@ var (
 		"\tgross, ok := call.Arg(0, \"gross\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"gross must be a number\")\n\t}\n\treturn gross * 0.7, nil")
 )
 
-// A call is followed while its program is written, its wrong answer corrected and seen right, in two tabs and over a restart.
+// A call is followed while its program is written, its wrong answer corrected and seen right, in two tabs and over a
+// restart.
 func TestOpsFromForgingToCorrection(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {rig.Held(programNet60), programNet70}})
 	d := rig.Start(t, m, "--listen", apptest.Address(t))
@@ -66,8 +67,8 @@ func TestOpsFromForgingToCorrection(t *testing.T) {
 	other.clean()
 }
 
-// An example is added and run; a rollback and its undo lead back; a method is tried by the form of its interface. Another tab shows what was done when somebody comes back to it, and keeps
-// what was typed there.
+// An example is added and run; a rollback and its undo lead back; a method is tried by the form of its interface.
+// Another tab shows what was done when somebody comes back to it, and keeps what was typed there.
 func TestOpsOperations(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	d.WantValue(d.Call(d.Session("tax"), "net", 1000), 600.0, "generated")
@@ -124,7 +125,8 @@ func TestOpsOperations(t *testing.T) {
 	p.clean()
 }
 
-// With a token that may only read, the console signs in and offers nothing that would be refused. Errors show what to do, and how long to wait.
+// With a token that may only read, the console signs in and offers nothing that would be refused. Errors show what to
+// do, and how long to wait.
 func TestOpsReadOnly(t *testing.T) {
 	const admin, reader, slow = "0123456789abcdef-admin", "0123456789abcdef-reader", "0123456789abcdef-slow"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
@@ -218,7 +220,8 @@ func shots(t *testing.T) string {
 	return dir
 }
 
-// Every page has something to show on the embedded demo, fits the window, and is accessible, in light and dark, on a desktop and on a phone.
+// Every page has something to show on the embedded demo, fits the window, and is accessible, in light and dark, on a
+// desktop and on a phone.
 func TestOpsEveryPage(t *testing.T) {
 	d := rig.Start(t, nil)
 	s := d.Session("calculator")

@@ -40,7 +40,8 @@ func TestOpsExampleNotes(t *testing.T) {
 	p.clean()
 }
 
-// Saved examples take nothing away that somebody else has added since they were shown: it is shown beside what was typed, and both are kept.
+// Saved examples take nothing away that somebody else has added since they were shown: it is shown beside what was
+// typed, and both are kept.
 func TestOpsExamplesOfTwo(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	path := rig.MethodPath("tax", "net") + "/examples"
@@ -65,7 +66,8 @@ func TestOpsExamplesOfTwo(t *testing.T) {
 	p.clean()
 }
 
-// A change of examples is undone in the message after it, but for that of a judged call, which does not come back so, and not where somebody else has changed them since.
+// A change of examples is undone in the message after it, but for that of a judged call, which does not come back so,
+// and not where somebody else has changed them since.
 func TestOpsUndoOfExamples(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	call := d.Call(d.Session("tax"), "net", 1000)

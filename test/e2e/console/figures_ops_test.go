@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Where models have prices, pages show costs in their currency; a tool shows its health, its use, what it saved and its last failure; Usage draws each day and shows what is left of a cap and what is stored.
+// Where models have prices, pages show costs in their currency; a tool shows its health, its use, what it saved and its
+// last failure; Usage draws each day and shows what is left of a cap and what is stored.
 func TestOpsFigures(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "shop.sell": {rig.Program("\treturn 1, nil")}})
 	d := rig.Start(t, m, "--model-prices", rig.WriteFile(t, "prices",
@@ -73,7 +74,8 @@ func TestOpsSmallCosts(t *testing.T) {
 	p.clean()
 }
 
-// A call that its program answered with an error of its own counts as neither ok nor failed: pages say how many there are.
+// A call that its program answered with an error of its own counts as neither ok nor failed: pages say how many there
+// are.
 func TestOpsReturnedErrors(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	s := d.Session("tax")

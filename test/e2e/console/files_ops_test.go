@@ -59,7 +59,8 @@ func watch(t *testing.T) *watched {
 	return w
 }
 
-// faultless is clean without a look at the requests of frames, which the policy refuses: the server that they are for sees that none came.
+// faultless is clean without a look at the requests of frames, which the policy refuses: the server that they are for
+// sees that none came.
 func (p *page) faultless() {
 	p.t.Helper()
 	for _, fault := range p.do("faults").([]any) {
@@ -67,7 +68,8 @@ func (p *page) faultless() {
 	}
 }
 
-// until waits for an expression to hold in the page. Playwright's waitForFunction would evaluate it there, which the policy refuses.
+// until waits for an expression to hold in the page. Playwright's waitForFunction would evaluate it there, which the
+// policy refuses.
 func (p *page) until(holds string) {
 	p.t.Helper()
 	p.do("evaluate", "(async () => { for (const end = Date.now() + 40000; !("+holds+
@@ -91,7 +93,8 @@ const hostileDrawing = `<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/
 func pageAt(w *watched) string    { return fmt.Sprintf(hostilePage, w.URL) }
 func drawingAt(w *watched) []byte { return fmt.Appendf(nil, hostileDrawing, w.URL) }
 
-// What comes is shown as what it is: tables, pages, drawings, pictures and texts. A page and a drawing of somebody else run nothing, load nothing and lead nowhere.
+// What comes is shown as what it is: tables, pages, drawings, pictures and texts. A page and a drawing of somebody else
+// run nothing, load nothing and lead nowhere.
 func TestOpsFilesOfResults(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgEcho)
@@ -148,7 +151,8 @@ func TestOpsFilesOfResults(t *testing.T) {
 	}
 }
 
-// A text is shown as text, with its lines, and as what it looks like; one with characters that are not seen as JSON. It can be saved.
+// A text is shown as text, with its lines, and as what it looks like; one with characters that are not seen as JSON. It
+// can be saved.
 func TestOpsTextResults(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.Program("\treturn call.Arg(0, \"text\"), nil"))
@@ -183,7 +187,8 @@ func TestOpsTextResults(t *testing.T) {
 	}
 }
 
-// A file is chosen for a call, or dropped on its form, and stands in the arguments as a reference; the result's file is saved byte by byte.
+// A file is chosen for a call, or dropped on its form, and stands in the arguments as a reference; the result's file is
+// saved byte by byte.
 func TestOpsFilesForCalls(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"files.echo": {rig.ProgEcho},
 		"files.read": {rig.Program(

@@ -21,7 +21,8 @@ const holding = `{
 	};
 }`
 
-// Buttons keep the focus while their request is under way and send it once, however often one presses them; what is taken from the page leaves the focus at the heading around it.
+// Buttons keep the focus while their request is under way and send it once, however often one presses them; what is
+// taken from the page leaves the focus at the heading around it.
 func TestOpsFocusStays(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60, programNet70}}))
 	s := d.Session("tax")

@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Pages of a daemon that nobody has used say what there will be and what to do; errors say what to do about them, with the hint of the problem detail.
+// Pages of a daemon that nobody has used say what there will be and what to do; errors say what to do about them, with
+// the hint of the problem detail.
 func TestOpsFreshDaemon(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
 	p := newBrowser(t).open(t, "one", d.URL, nil)
@@ -47,7 +48,8 @@ func TestOpsFreshDaemon(t *testing.T) {
 	p.clean()
 }
 
-// listed starts a daemon with n of everything that pages list: tools, calls of one session, sessions, answers that a person called wrong.
+// listed starts a daemon with n of everything that pages list: tools, calls of one session, sessions, answers that a
+// person called wrong.
 func listed(t *testing.T, m *rig.Model, n int) *rig.Daemon {
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"correction": "manual"})
@@ -65,7 +67,8 @@ func listed(t *testing.T, m *rig.Model, n int) *rig.Daemon {
 	return d
 }
 
-// Every page is reached and worked by the keyboard alone; back leads to where one was, and what an address shows it shows after a reload.
+// Every page is reached and worked by the keyboard alone; back leads to where one was, and what an address shows it
+// shows after a reload.
 func TestOpsKeyboardEverywhere(t *testing.T) {
 	d := listed(t, rig.NewModel(t, rig.Script{"tool_0.net": {programNet60}, "tool_1.net": {programNet60},
 		"tool_2.net": {programNet60}}), 3)
@@ -154,7 +157,9 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 	p.clean()
 }
 
-// A page that is open shows what comes of a correction, without a reload. A call that was erased with its session is not offered for judging. Where the browser has no clipboard for pages, as over http from elsewhere, copying works all the same.
+// A page that is open shows what comes of a correction, without a reload. A call that was erased with its session is
+// not offered for judging. Where the browser has no clipboard for pages, as over http from elsewhere, copying works all
+// the same.
 func TestOpsCorrectionArrives(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60, rig.Held(programNet70)}})
 	d := rig.Start(t, m)

@@ -23,7 +23,8 @@ func (p *page) signIn(token string) {
 	p.sees("h1:has-text('Live')")
 }
 
-// Each kind of what waits comes with its evidence, and is decided by its first button: the server does what the button says, and the entry goes away.
+// Each kind of what waits comes with its evidence, and is decided by its first button: the server does what the button
+// says, and the entry goes away.
 func TestOpsInbox(t *testing.T) {
 	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
 	reaches := rig.Program("\t_ = \"https://evil.example.org/x\"\n\treturn 1, nil")
@@ -142,8 +143,8 @@ func TestOpsInbox(t *testing.T) {
 	p.clean()
 }
 
-// Who may decide sees in the bar how much waits, as it changes. Whoever proposed a verdict, with an expectation or without one, may withdraw it, in the inbox and at the call; to decide they are not
-// offered.
+// Who may decide sees in the bar how much waits, as it changes. Whoever proposed a verdict, with an expectation or
+// without one, may withdraw it, in the inbox and at the call; to decide they are not offered.
 func TestOpsWithdraw(t *testing.T) {
 	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
@@ -195,7 +196,8 @@ func TestOpsWithdraw(t *testing.T) {
 	proposer.clean()
 }
 
-// Approvals show what the program does, how it is called, which hosts it names and its code, and are given for many at once: each is answered for itself, and all are taken back together.
+// Approvals show what the program does, how it is called, which hosts it names and its code, and are given for many at
+// once: each is answered for itself, and all are taken back together.
 func TestOpsApproveMany(t *testing.T) {
 	named := rig.Program("\t_ = \"https://api.example.org/x\"\n\treturn call.Arg(0, \"gross\"), nil")
 	m := rig.NewModel(t, rig.Script{"tax.net": {named}})
@@ -236,7 +238,8 @@ func TestOpsApproveMany(t *testing.T) {
 	p.clean()
 }
 
-// Before approval_required is switched on, the page says how many programs would wait, and approves those that are durable.
+// Before approval_required is switched on, the page says how many programs would wait, and approves those that are
+// durable.
 func TestOpsSwitchApprovalOn(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgEcho)

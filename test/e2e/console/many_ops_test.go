@@ -21,8 +21,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// How often the large directory holds what the small one holds. With CONSOLE_COPIES=1000 ten tools become 10,000 and ten calls 100,000, half of them in one
-// session; without it there are a tenth of them.
+// How often the large directory holds what the small one holds. With CONSOLE_COPIES=1000 ten tools become 10,000 and
+// ten calls 100,000, half of them in one session; without it there are a tenth of them.
 var (
 	toolCopies   = copies()
 	callCopies   = 10 * toolCopies
@@ -56,8 +56,8 @@ func (f unsynced) Open(name string, create bool) (vfs.File, error) {
 	return unsyncedFile{file}, nil
 }
 
-// multiply starts a second daemon on copies of what the first one has stored, which is stopped for it and started again. Copies have roles, sessions and calls
-// of their own; the audit trail is linked anew.
+// multiply starts a second daemon on copies of what the first one has stored, which is stopped for it and started
+// again. Copies have roles, sessions and calls of their own; the audit trail is linked anew.
 func multiply(t *testing.T, m *rig.Model, few *rig.Daemon) *rig.Daemon {
 	t.Helper()
 	if code := few.Stop(syscall.SIGTERM); code != 0 {
@@ -126,7 +126,8 @@ func newCopier(base []store.Item) *copier {
 	return c
 }
 
-// renamed is what copy n calls things: role tool_3 of copy 42 is tool_3_042. Sessions keep their names: only they themselves are copied.
+// renamed is what copy n calls things: role tool_3 of copy 42 is tool_3_042. Sessions keep their names: only they
+// themselves are copied.
 func (c *copier) renamed(n int) *strings.Replacer {
 	var pairs []string
 	for _, role := range c.roles {

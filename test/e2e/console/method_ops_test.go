@@ -8,8 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A method shows its program in colours, its interface and the answers that a correction changed. It is quarantined with a reason, released, pinned, approved and archived, and each
-// is undone where that would do; where not, the audit trail says why.
+// A method shows its program in colours, its interface and the answers that a correction changed. It is quarantined
+// with a reason, released, pinned, approved and archived, and each is undone where that would do; where not, the audit
+// trail says why.
 func TestOpsMethod(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60, programNet70}}))
 	s := d.Session("tax")

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The form of Try has what the interface says: choices, texts, JSON, what a missing argument stands for, and a field for what else the program takes. A program that was put in says that nobody used it yet.
+// The form of Try has what the interface says: choices, texts, JSON, what a missing argument stands for, and a field
+// for what else the program takes. A program that was put in says that nobody used it yet.
 func TestOpsTryForm(t *testing.T) {
 	echo := rig.Program("\treturn map[string]any{\"mode\": call.Arg(0, \"mode\"), \"made\": call.Arg(1, \"constructor\"), \"city\": call.Arg(2, \"city\")}, nil")
 	keys := rig.Program("\tn := 0\n\tfor range call.Kwargs {\n\t\tn++\n\t}\n\treturn map[string]any{\"keywords\": n}, nil")
@@ -49,7 +50,8 @@ func TestOpsTryForm(t *testing.T) {
 	p.clean()
 }
 
-// Filters are seen, stay where one goes to older calls and back and while calls come, and hold for what was missed while Live was paused. A role may have dots. A page that has no frames, as one behind others, keeps up.
+// Filters are seen, stay where one goes to older calls and back and while calls come, and hold for what was missed
+// while Live was paused. A role may have dots. A page that has no frames, as one behind others, keeps up.
 func TestOpsFiltersOfLive(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgEcho)
@@ -106,8 +108,9 @@ func TestOpsFiltersOfLive(t *testing.T) {
 	p.clean()
 }
 
-// A browser may have another clock, another zone and another language: ages are the daemon's, midnight is 00, and all figures have the same point.
-// In high contrast bars stay bars. Values are shown as they are, and a program that is no longer kept is not taken for another one.
+// A browser may have another clock, another zone and another language: ages are the daemon's, midnight is 00, and all
+// figures have the same point. In high contrast bars stay bars. Values are shown as they are, and a program that is no
+// longer kept is not taken for another one.
 func TestOpsOddBrowserAndValues(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgEcho)
@@ -145,7 +148,8 @@ func TestOpsOddBrowserAndValues(t *testing.T) {
 	p.clean()
 }
 
-// What a proxy or a broken connection makes of a reply is said, with what to do. A token that no header can carry is refused at once, and whoever has one that fails can sign out.
+// What a proxy or a broken connection makes of a reply is said, with what to do. A token that no header can carry is
+// refused at once, and whoever has one that fails can sign out.
 func TestOpsBrokenReplies(t *testing.T) {
 	const root, slow = "0123456789abcdef-root", "0123456789abcdef-slow"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
@@ -189,7 +193,8 @@ func TestOpsBrokenReplies(t *testing.T) {
 	p.clean()
 }
 
-// Before its scripts are there, as over a slow network, the console says that it loads; where none may run, what else there is.
+// Before its scripts are there, as over a slow network, the console says that it loads; where none may run, what else
+// there is.
 func TestOpsBeforeTheScripts(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
 	b := newBrowser(t)

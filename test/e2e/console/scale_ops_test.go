@@ -12,14 +12,16 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// loads is how often a page is loaded for the median of its costs, and dearer how often the large one's cost may be the small one's.
+// loads is how often a page is loaded for the median of its costs, and dearer how often the large one's cost may be the
+// small one's.
 const (
 	loads  = 3
 	dearer = 3.0
 )
 
-// With 1,000 tools and 10,000 calls, or ten times as many in make test-long, pages list as much as they did with few, one page after the other: the scripts of none take more than
-// three times the processor time that they take for ten rows.
+// With 1,000 tools and 10,000 calls, or ten times as many in make test-long, pages list as much as they did with few,
+// one page after the other: the scripts of none take more than three times the processor time that they take for ten
+// rows.
 func TestOpsManyTools(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(programNet60)
@@ -154,7 +156,8 @@ func lists(t *testing.T, p *page) {
 // maxElements bounds what a page consists of, whatever is stored.
 const maxElements = 3000
 
-// cost loads an address of the console and returns the processor time of its scripts, in milliseconds, and its elements.
+// cost loads an address of the console and returns the processor time of its scripts, in milliseconds, and its
+// elements.
 func (p *page) cost(hash, selector string) (time, elements float64) {
 	p.t.Helper()
 	got := p.do("cost", p.url+"/ui/"+hash, selector).([]any)

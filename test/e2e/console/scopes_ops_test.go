@@ -34,8 +34,8 @@ func scopeOf(t *testing.T, doc *openapi3.T, request string) string {
 	return ""
 }
 
-// Whatever scopes a token has, no page offers a request that would be refused: each button copies its request, and the OpenAPI document says which
-// scope that needs. What somebody may do is there.
+// Whatever scopes a token has, no page offers a request that would be refused: each button copies its request, and the
+// OpenAPI document says which scope that needs. What somebody may do is there.
 func TestOpsScopes(t *testing.T) {
 	doc, err := apitest.Load()
 	if err != nil {
@@ -96,8 +96,8 @@ func TestOpsScopes(t *testing.T) {
 	}
 }
 
-// Caps of tokens are changed by who has the scope admin; who may only operate sees them. With admin one acts in another namespace by a token of that namespace:
-// the tab shows where it is, and nothing of another one.
+// Caps of tokens are changed by who has the scope admin; who may only operate sees them. With admin one acts in another
+// namespace by a token of that namespace: the tab shows where it is, and nothing of another one.
 func TestOpsNamespaces(t *testing.T) {
 	const root, operator, acme = "0123456789abcdef-root", "0123456789abcdef-oper", "0123456789abcdef-acme"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",

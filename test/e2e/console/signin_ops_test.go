@@ -29,7 +29,8 @@ func (p *page) again(token string) {
 	p.gone("h1:text-is('Sign in')")
 }
 
-// A token that expires in the middle: the page says so, asks for another one, and has what was typed as it was, in a dialog too; but not for somebody else.
+// A token that expires in the middle: the page says so, asks for another one, and has what was typed as it was, in a
+// dialog too; but not for somebody else.
 func TestOpsTokenExpires(t *testing.T) {
 	id := oidctest.New(t)
 	now := time.Now()

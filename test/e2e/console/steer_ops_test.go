@@ -36,8 +36,9 @@ func (p *page) curl(selector, token string) string {
 	return string(out)
 }
 
-// Live shows calls while they run, with what they do at the moment and the calls that they make; it filters and pauses. An ended call shows its stages as bars, why its program
-// answered, the calls below it, and is replayed; what a button copies does what the button does.
+// Live shows calls while they run, with what they do at the moment and the calls that they make; it filters and pauses.
+// An ended call shows its stages as bars, why its program answered, the calls below it, and is replayed; what a button
+// copies does what the button does.
 func TestOpsFollowing(t *testing.T) {
 	const root = "0123456789abcdef-ro'ot"
 	outer := rig.Program("\to := call.Tool(\"calculator\").Call(\"add\", 2.0, 3.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
@@ -104,7 +105,8 @@ func TestOpsFollowing(t *testing.T) {
 	p.clean()
 }
 
-// The policy's switches say what they would change, structured ones are edited as JSON, and an operation is undone from the audit trail by its own id, whatever was done since.
+// The policy's switches say what they would change, structured ones are edited as JSON, and an operation is undone from
+// the audit trail by its own id, whatever was done since.
 func TestOpsPolicyAndAudit(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60, programNet70}}))
 	s := d.Session("tax")
@@ -170,7 +172,8 @@ func TestOpsPolicyAndAudit(t *testing.T) {
 	p.clean()
 }
 
-// System shows what the daemon says of itself: its runners, the sandbox's layers, the store, the model; no replicas where there are none.
+// System shows what the daemon says of itself: its runners, the sandbox's layers, the store, the model; no replicas
+// where there are none.
 func TestOpsSystem(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	d.Call(d.Session("tax"), "net", 1000)

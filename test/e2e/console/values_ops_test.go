@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Live, the call log, a method's calls, a session's history and a trace show the beginnings of values, as text; for one who may not see a call there is nothing.
+// Live, the call log, a method's calls, a session's history and a trace show the beginnings of values, as text; for one
+// who may not see a call there is nothing.
 func TestOpsValuesInLists(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"text.echo": {rig.ProgEcho}, "text.nothing": {rig.ProgGiven}})
 	m.Otherwise(rig.ProgEcho)

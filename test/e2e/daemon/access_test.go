@@ -28,8 +28,8 @@ func replace(t *testing.T, path, text string) {
 	}
 }
 
-// A daemon without a terminal reads its tokens again on SIGHUP, and goes on. A token that is gone is refused, and the stream that
-// it opened ends.
+// A daemon without a terminal reads its tokens again on SIGHUP, and goes on. A token that is gone is refused, and the
+// stream that it opened ends.
 func TestSighupReadsTokens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// progCopies reads the file that it is given, also within another value, makes one of its text, and returns what it was given.
+// progCopies reads the file that it is given, also within another value, makes one of its text, and returns what it was
+// given.
 var progCopiesWithin = rig.Program(`	given := call.Arg(0, "doc")
 	ref := given
 	if within, ok := given.(map[string]any)["within"].([]any); ok {
@@ -31,8 +32,8 @@ var progCopiesWithin = rig.Program(`	given := call.Arg(0, "doc")
 	}
 	return map[string]any{"given": given, "text": string(text), "made": out.Ref()}, nil`, "io")
 
-// Files pass through function tools and MCP as references: what a client gives reaches the program as it is, and what a program makes can
-// be downloaded.
+// Files pass through function tools and MCP as references: what a client gives reaches the program as it is, and what a
+// program makes can be downloaded.
 func TestFilesOfFunctionTools(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"copier.copy": {progCopiesWithin}}))

@@ -13,7 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// oddInterface has what some model API refuses each: free values, mixed enums, unions, names of members, references to itself, keywords, a boolean.
+// oddInterface has what some model API refuses each: free values, mixed enums, unions, names of members, references to
+// itself, keywords, a boolean.
 const oddInterface = `[{"name":"rows","required":true,"schema":{"type":"array","items":{"type":"array"}}},
 	{"name":"kind","required":false,"schema":{"enum":["a",1,null,{"o":1}]}},{"name":"either","required":false,"schema":{"oneOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"object","properties":{"b":{"type":"number"}}}]}},
 	{"name":"office","required":false,"schema":{"type":"object","properties":{"Größe in m²":{"type":"number"},"$top":{},"":{"type":"string"}},"required":["more"]}},
@@ -24,8 +25,9 @@ const oddInterface = `[{"name":"rows","required":true,"schema":{"type":"array","
 var oddProgram = rig.Program(
 	"\tout := map[string]any{}\n\tfor _, name := range []string{\"rows\", \"kind\", \"either\", \"office\", \"tree\", \"when\", \"any\", \"free\"} {\n\t\tif v, ok := call.Kwargs[name]; ok {\n\t\t\tout[name] = v\n\t\t}\n\t}\n\treturn out, nil")
 
-// refused reports in which schema something stands that a client refuses: an array without items, an enum of other values than texts, a keyword that
-// not all know, other keywords next to anyOf; for Gemini also a value without a type and an object without properties.
+// refused reports in which schema something stands that a client refuses: an array without items, an enum of other
+// values than texts, a keyword that not all know, other keywords next to anyOf; for Gemini also a value without a type
+// and an object without properties.
 func refused(schema any, gemini bool) string {
 	m, _ := schema.(object)
 	inner, _ := m["anyOf"].([]any)
@@ -61,7 +63,8 @@ func refused(schema any, gemini bool) string {
 
 var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// Whatever stands in an interface, in a purpose and in a name: each format has what its clients take, and what a model sends in it is read as it was meant.
+// Whatever stands in an interface, in a purpose and in a name: each format has what its clients take, and what a model
+// sends in it is read as it was meant.
 func TestFormatsOfOddTools(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A forged method is a function tool at once, under a name that models accept; it runs in a session of its own, which is
-// erased in time, or in one given.
+// A forged method is a function tool at once, under a name that models accept; it runs in a session of its own, which
+// is erased in time, or in one given.
 func TestFunctionTools(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "Müller & Söhne.add up!": {rig.ProgAdd}})

@@ -33,8 +33,8 @@ func (a *mcpClient) left(d *rig.Daemon, arguments object,
 	return cancel, callID, end
 }
 
-// What a model writes for a client that goes is finished and kept: the next call asks no model. A client that goes while a program runs cancels its
-// call, as the protocol says, and one that is too slow ends in a timeout.
+// What a model writes for a client that goes is finished and kept: the next call asks no model. A client that goes
+// while a program runs cancels its call, as the protocol says, and one that is too slow ends in a timeout.
 func TestMCPForgeOutlivesItsClient(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())
@@ -74,7 +74,8 @@ func TestMCPForgeOutlivesItsClient(t *testing.T) {
 		func() bool { return d.Get("/v1/calls/" + id)["outcome_error_type"] == "canceled" })
 }
 
-// notifications/cancelled cancels a call over HTTP, while a model writes, too; one of another client's session, or without one, does not.
+// notifications/cancelled cancels a call over HTTP, while a model writes, too; one of another client's session, or
+// without one, does not.
 func TestMCPCancelNotification(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())
@@ -108,7 +109,8 @@ func TestMCPCancelNotification(t *testing.T) {
 		func() bool { return d.Get("/v1/calls/" + id)["outcome_error_type"] == "canceled" })
 }
 
-// Faults of a request over HTTP are JSON-RPC errors with the status that says so, and with the id where it could be read.
+// Faults of a request over HTTP are JSON-RPC errors with the status that says so, and with the id where it could be
+// read.
 func TestMCPErrorsAreJSONRPC(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens",

@@ -74,8 +74,8 @@ func (a *rawAgent) shake(begin, version string) object {
 	return result
 }
 
-// What is no message on stdin is answered with the error that fits and ends nothing; what stands last is answered, too, and nothing of a request
-// comes after its result.
+// What is no message on stdin is answered with the error that fits and ends nothing; what stands last is answered, too,
+// and nothing of a request comes after its result.
 func TestMCPStdioLines(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())

@@ -15,7 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A chooser is a scripted model that picks tools: it asks in turn for what picks has, then repeats what the tools answered.
+// A chooser is a scripted model that picks tools: it asks in turn for what picks has, then repeats what the tools
+// answered.
 type chooser struct {
 	t     *testing.T
 	picks [][2]string // name and arguments

@@ -179,8 +179,8 @@ func script() rig.Script {
 		"shop.sells": {rig.Held(progSell)}, "shop.spins": {progSpins}}
 }
 
-// An agent has a method written, finds it as a tool with a schema, and calls it, in the protocol's newest version and in
-// an older one.
+// An agent has a method written, finds it as a tool with a schema, and calls it, in the protocol's newest version and
+// in an older one.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{newest, legacy} {

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// With an issuer a client of MCP learns from the refusal where the metadata is, and from that who gives tokens; without one there is none.
+// With an issuer a client of MCP learns from the refusal where the metadata is, and from that who gives tokens; without
+// one there is none.
 func TestMCPClientsFindTheIssuer(t *testing.T) {
 	t.Parallel()
 	id := oidctest.New(t)
@@ -54,8 +55,8 @@ func TestMCPClientsFindTheIssuer(t *testing.T) {
 	}
 }
 
-// Behind a proxy that ends TLS and serves the daemon below a path, all addresses that the daemon says of itself begin with the public one, whatever the
-// request's headers say.
+// Behind a proxy that ends TLS and serves the daemon below a path, all addresses that the daemon says of itself begin
+// with the public one, whatever the request's headers say.
 func TestPublicAddress(t *testing.T) {
 	t.Parallel()
 	const public = "https://tools.example.com/base"

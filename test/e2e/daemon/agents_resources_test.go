@@ -62,7 +62,8 @@ func (a *mcpClient) noResource(what, uri string) {
 	}
 }
 
-// An agent uploads files, passes them to a tool, and reads what the tool has made, in every version of the protocol and over both transports.
+// An agent uploads files, passes them to a tool, and reads what the tool has made, in every version of the protocol and
+// over both transports.
 func TestMCPResources(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{newest, legacy, "2025-06-18", "2025-03-26", "2024-11-05"} {

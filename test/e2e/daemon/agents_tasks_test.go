@@ -191,7 +191,8 @@ func lineClient(t *testing.T, d *rig.Daemon, version string) *rawClient {
 var handshake = object{"protocolVersion": legacy, "capabilities": object{},
 	"clientInfo": object{"name": "raw", "version": "1"}}
 
-// A call that its client asked to be a task goes on by itself: the client asks how it is, waits for its result, and lists it, over HTTP and stdio.
+// A call that its client asked to be a task goes on by itself: the client asks how it is, waits for its result, and
+// lists it, over HTTP and stdio.
 func TestMCPTasks(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"http", "stdio"} {
@@ -308,7 +309,8 @@ func TestMCPTasksAreCanceled(t *testing.T) {
 	}
 }
 
-// From version 2026-07-28 on tasks are an extension: a call becomes one by itself when a model is asked, for clients that declare it.
+// From version 2026-07-28 on tasks are an extension: a call becomes one by itself when a model is asked, for clients
+// that declare it.
 func TestMCPTasksAsExtension(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())
@@ -433,7 +435,8 @@ func TestMCPTasksBelongToOwners(t *testing.T) {
 	as("eve").refused("tasks/get", object{"taskId": id}, -32602, "there is no task of that id")
 }
 
-// A token that may have one call at once asks for its task, and cancels it, while that call runs; a second call waits for the first.
+// A token that may have one call at once asks for its task, and cancels it, while that call runs; a second call waits
+// for the first.
 func TestMCPTasksCountAsCalls(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())

@@ -100,7 +100,8 @@ func (all archiveEntries) with(name, text string) archiveEntries {
 		[]byte(text)})
 }
 
-// compilingDaemon is a daemon that has compiled worker.double into its own directory, with a connection that has a secret and a file.
+// compilingDaemon is a daemon that has compiled worker.double into its own directory, with a connection that has a
+// secret and a file.
 func compilingDaemon(t *testing.T) (d *rig.Daemon, session string) {
 	t.Helper()
 	double := rig.Program("\tn, _ := call.Args[0].(float64)\n\treturn n * 2, nil")
@@ -128,8 +129,9 @@ func executable(t *testing.T, d *rig.Daemon) (path string, data []byte) {
 	return all[0], data
 }
 
-// An export of a daemon that has compiled programs and stored secrets holds neither a compiled file nor a key. An import takes nothing of what somebody adds to it, says
-// what it left out, and the daemon that starts on it runs, opens and trusts nothing of that.
+// An export of a daemon that has compiled programs and stored secrets holds neither a compiled file nor a key. An
+// import takes nothing of what somebody adds to it, says what it left out, and the daemon that starts on it runs, opens
+// and trusts nothing of that.
 func TestArchivesPlantNothing(t *testing.T) {
 	t.Parallel()
 	d, s := compilingDaemon(t)
@@ -195,8 +197,8 @@ func TestArchivesPlantNothing(t *testing.T) {
 	}
 }
 
-// A directory whose key is gone, or with an executable of other bytes, and one of before there were seals, opens: its programs are compiled anew, and nothing that an earlier version
-// noted about them stays.
+// A directory whose key is gone, or with an executable of other bytes, and one of before there were seals, opens: its
+// programs are compiled anew, and nothing that an earlier version noted about them stays.
 func TestDirectoryWithoutSeals(t *testing.T) {
 	t.Parallel()
 	d, s := compilingDaemon(t)
@@ -236,7 +238,8 @@ func swap(t *testing.T, path, text string) {
 	}
 }
 
-// What no export writes refuses the whole archive, with a word on what to do, and leaves no directory that a daemon would take for its own.
+// What no export writes refuses the whole archive, with a word on what to do, and leaves no directory that a daemon
+// would take for its own.
 func TestArchivesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))

@@ -23,8 +23,8 @@ func copied(t *testing.T) string {
 
 const openAPI = "api/openapi.yaml"
 
-// Generators of clients take the document as it is, their code compiles, and a call by it gets its value. The one of the TypeScript example takes it in
-// TestOpsTypeScriptExample.
+// Generators of clients take the document as it is, their code compiles, and a call by it gets its value. The one of
+// the TypeScript example takes it in TestOpsTypeScriptExample.
 func TestOpsGeneratorsForGo(t *testing.T) {
 	dir := filepath.Join(copied(t), "go")
 	document := filepath.Join(rig.Root(), openAPI)

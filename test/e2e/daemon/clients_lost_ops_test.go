@@ -95,8 +95,8 @@ var programs = map[string][]string{
 var inOrder = regexp.MustCompile(
 	`^(call\.selected )?(call\.forging )?(call\.gate )?(call\.running )?call\.finished 5 <nil>$`)
 
-// A call whose connection breaks goes on, and its client gets the reply: the program ran once. A stream that breaks goes on
-// without repetitions.
+// A call whose connection breaks goes on, and its client gets the reply: the program ran once. A stream that breaks
+// goes on without repetitions.
 func TestOpsLostConnection(t *testing.T) {
 	for name, command := range programs {
 		t.Run(name, func(t *testing.T) {

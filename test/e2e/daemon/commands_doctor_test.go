@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// doctor reports what serve would find: the same confinement that a daemon reports, a model that answers a real request,
-// and each fault by its check, with an exit code for scripts.
+// doctor reports what serve would find: the same confinement that a daemon reports, a model that answers a real
+// request, and each fault by its check, with an exit code for scripts.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

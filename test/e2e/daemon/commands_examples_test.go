@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Examples come from a file before the method exists: its first program must hold them. A program is tried beside the one
-// that serves, and what is printed of a program can be put back.
+// Examples come from a file before the method exists: its first program must hold them. A program is tried beside the
+// one that serves, and what is printed of a program can be put back.
 func TestExampleCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), share("70")}})

@@ -17,8 +17,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Every command that prints data has the three forms, with the same names in both machine forms; --json is the short one;
-// another form is refused.
+// Every command that prints data has the three forms, with the same names in both machine forms; --json is the short
+// one; another form is refused.
 func TestOutputEverywhere(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
@@ -137,7 +137,8 @@ func shape(v any) string {
 	return b.String()
 }
 
-// Colour is for terminals only, and NO_COLOR with any value or a dumb terminal turn it off, in every command that has some.
+// Colour is for terminals only, and NO_COLOR with any value or a dumb terminal turn it off, in every command that has
+// some.
 func TestColourOnTerminalsOnly(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// On a terminal one line changes with the stages and is wiped at the end; where colours are off it is plain; a pipe gets
-// nothing at all of a call that is not streamed.
+// On a terminal one line changes with the stages and is wiped at the end; where colours are off it is plain; a pipe
+// gets nothing at all of a call that is not streamed.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}})
@@ -20,7 +20,8 @@ func TestProgressOnATerminal(t *testing.T) {
 		w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR="),
 			append([]string{"call", "calculator", "slow", "2", "3", "--session", s}, args...)...)
 		if i == 0 {
-			// The stage is shown for ten seconds, and then what the call waits for in its place: that is there until the model answers.
+			// The stage is shown for ten seconds, and then what the call waits for in its place: that is there until
+			// the model answers.
 			late := regexp.MustCompile(`waiting: the model has .*`)
 			w.WaitFor("that the model is asked", func(screen string) bool {
 				return strings.Contains(screen, "forging (initial_forge) (") || late.MatchString(screen)

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A stageDaemon is a daemon that replies with what a test wants: the log, what runs, and a stream whose events come when the test says.
+// A stageDaemon is a daemon that replies with what a test wants: the log, what runs, and a stream whose events come
+// when the test says.
 type stageDaemon struct {
 	*httptest.Server
 	mu      sync.Mutex

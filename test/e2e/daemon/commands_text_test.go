@@ -11,7 +11,8 @@ import (
 // progText returns its argument.
 var progText = rig.Program("\treturn call.Arg(0, \"x\"), nil")
 
-// Text is printed as text: with --raw as it is, and without escapes that are for web pages in values, documents, tables and pages.
+// Text is printed as text: with --raw as it is, and without escapes that are for web pages in values, documents, tables
+// and pages.
 func TestTextIsPrintedAsText(t *testing.T) {
 	t.Parallel()
 	const plain = `a<b>&c "d"`

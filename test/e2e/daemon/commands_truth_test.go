@@ -29,8 +29,8 @@ func askedByCommand(d *rig.Daemon, args ...string) (value, id string) {
 	return strings.TrimSpace(out), m[1]
 }
 
-// A forged tax.net answers 600 where 700 is right. By commands alone a person says so, gets it corrected, sees what changed,
-// and keeps the expectation in a file that a pipeline runs; no other call fails meanwhile.
+// A forged tax.net answers 600 where 700 is right. By commands alone a person says so, gets it corrected, sees what
+// changed, and keeps the expectation in a file that a pipeline runs; no other call fails meanwhile.
 func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), share("70")}})

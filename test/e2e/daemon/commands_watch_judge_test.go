@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// On the screen a call is selected and judged; the line and the title say so, how far the correction has come, and when it is
-// there. A verdict is taken back the same way, and Esc sends nothing.
+// On the screen a call is selected and judged; the line and the title say so, how far the correction has come, and when
+// it is there. A verdict is taken back the same way, and Esc sends nothing.
 func TestWatchJudges(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), rig.Held(share("70"))}, "calculator.add": {rig.ProgAdd}})

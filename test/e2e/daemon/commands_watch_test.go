@@ -21,8 +21,8 @@ func watchOn(t *testing.T, s *stageDaemon, columns, rows int, args ...string) *r
 		append([]string{"watch"}, args...)...)
 }
 
-// The screen: what came before, what comes, trees of delegation, what runs; filters by keys, a list, an end by q that leaves
-// the terminal as it was.
+// The screen: what came before, what comes, trees of delegation, what runs; filters by keys, a list, an end by q that
+// leaves the terminal as it was.
 func TestWatchScreen(t *testing.T) {
 	t.Parallel()
 	s := newStageDaemon(t)

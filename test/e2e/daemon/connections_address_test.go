@@ -16,8 +16,8 @@ import (
 // hookPath is the secret of a webhook.
 const hookPath = "/services/T0cAnAry01/B0cAnAry02/cAnAryOfAWebhook0123456789"
 
-// A webhook whose address is its secret: programs name the connection, the message arrives, and nothing that leaves the daemon or stays holds the
-// address, though the host echoes it.
+// A webhook whose address is its secret: programs name the connection, the message arrives, and nothing that leaves the
+// daemon or stays holds the address, though the host echoes it.
 func TestWebhookWhoseAddressIsSecret(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

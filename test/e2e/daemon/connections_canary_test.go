@@ -115,8 +115,9 @@ func collector(h *hay) *httptest.Server {
 	return s
 }
 
-// No byte that leaves the daemon or stays, but for the requests to the APIs themselves, holds a secret: a canary of each kind goes
-// through calls that succeed, fail, are repaired, replayed, judged and crash, and all that can be read of them is searched.
+// No byte that leaves the daemon or stays, but for the requests to the APIs themselves, holds a secret: a canary of
+// each kind goes through calls that succeed, fail, are repaired, replayed, judged and crash, and all that can be read
+// of them is searched.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	h := &hay{T: t, needles: needles(), size: map[string]int{}}
@@ -169,7 +170,8 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// connect makes a connection of each kind: from standard input, from the environment, from a file and by the REST interface.
+// connect makes a connection of each kind: from standard input, from the environment, from a file and by the REST
+// interface.
 func connectAPIs(t *testing.T, d *rig.Daemon, other string) map[string]*guardedAPI {
 	t.Helper()
 	apis := map[string]*guardedAPI{}
@@ -247,8 +249,8 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 	}
 }
 
-// memory searches the runners while a program holds an API's answer, and waits for another program that the model is to write: of all
-// waiting, that for the model can be as long as the search is.
+// memory searches the runners while a program holds an API's answer, and waits for another program that the model is to
+// write: of all waiting, that for the model can be as long as the search is.
 func (h *hay) memory(d *rig.Daemon, m *rig.Model, session string, a *guardedAPI) {
 	h.Helper()
 	r := d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls",

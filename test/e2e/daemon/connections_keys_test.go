@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The model learns which connections a role may use, and only those: name, description, hosts and methods. Others are sent no credential.
+// The model learns which connections a role may use, and only those: name, description, hosts and methods. Others are
+// sent no credential.
 func TestPromptNamesConnections(t *testing.T) {
 	t.Parallel()
 	a := newGuardedAPI(t, "bearer", "")
@@ -67,8 +68,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Without the key file, or with another, the daemon starts and says which connections cannot be used, and why. With the first one again all
-// is as before.
+// Without the key file, or with another, the daemon starts and says which connections cannot be used, and why. With the
+// first one again all is as before.
 func TestLostKey(t *testing.T) {
 	t.Parallel()
 	a := newGuardedAPI(t, "bearer", "")

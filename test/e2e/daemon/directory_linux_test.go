@@ -68,7 +68,8 @@ func (w *watched) seen() []byte {
 	}
 }
 
-// served starts a daemon on the directory, uses it, and stops it. It returns what it said, and whether it served or refused to start.
+// served starts a daemon on the directory, uses it, and stops it. It returns what it said, and whether it served or
+// refused to start.
 func served(t *testing.T, d *rig.Daemon, dir string) (said string, ready bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir},
@@ -169,7 +170,8 @@ var replacements = map[string]func(file, kept string) error{
 	},
 }
 
-// replaced copies the directory, and puts something else in the place of some of its files. The originals are kept elsewhere.
+// replaced copies the directory, and puts something else in the place of some of its files. The originals are kept
+// elsewhere.
 func replaced(t *testing.T, from string, names []string, elsewhere *watched,
 	with func(file, kept string) error) (dir string) {
 	t.Helper()
@@ -188,8 +190,9 @@ func replaced(t *testing.T, from string, names []string, elsewhere *watched,
 	return dir
 }
 
-// A daemon on a directory in which something else stands in the place of a file, or of all of them, serves, or says in a line which file it is and what that is. It reads,
-// changes and removes nothing by way of a link, waits for no pipe, and lets no copied or planted executable answer.
+// A daemon on a directory in which something else stands in the place of a file, or of all of them, serves, or says in
+// a line which file it is and what that is. It reads, changes and removes nothing by way of a link, waits for no pipe,
+// and lets no copied or planted executable answer.
 func TestReplacedFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := compilingDaemon(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A method's first ok call writes its manifest; under enforce another host is denied, in words and with a request that a person can follow, until
-// a person has; the approval is audited, survives a restart and can be undone.
+// A method's first ok call writes its manifest; under enforce another host is denied, in words and with a request that
+// a person can follow, until a person has; the approval is audited, survives a restart and can be undone.
 func TestAManifestIsEnforced(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)
@@ -119,8 +119,8 @@ func TestAManifestBeforeTheMethod(t *testing.T) {
 	}
 }
 
-// A repaired program that needs a new host is held until a person allows the host, and then answers, without another request to the model. What made
-// files is recorded.
+// A repaired program that needs a new host is held until a person allows the host, and then answers, without another
+// request to the model. What made files is recorded.
 func TestARepairWaitsForItsHost(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)
@@ -152,7 +152,8 @@ func TestARepairWaitsForItsHost(t *testing.T) {
 	}
 }
 
-// A successor's new host shows before a person approves the successor: in the reply, in tools approve, in tools effects and in tools diff.
+// A successor's new host shows before a person approves the successor: in the reply, in tools approve, in tools effects
+// and in tools diff.
 func TestANewHostShowsInASuccessor(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)

@@ -45,9 +45,9 @@ func waiting(d *rig.Daemon, got rig.Reply, request, says string) {
 
 const approveRate = "POST /v1/tools/shop/methods/rate/approve"
 
-// A repaired program that would reach a host, a write or a tool that the program before it never reached waits in the inbox, and has reached nothing.
-// What served before answers, without another request to the model, also after a restart. A person lets it in by the first request that the entry
-// offers, which is audited and can be undone.
+// A repaired program that would reach a host, a write or a tool that the program before it never reached waits in the
+// inbox, and has reached nothing. What served before answers, without another request to the model, also after a
+// restart. A person lets it in by the first request that the entry offers, which is audited and can be undone.
 func TestARepairWaitsForWhatItReaches(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -153,7 +153,8 @@ func TestARepairWaitsForWhatItReaches(t *testing.T) {
 	}
 }
 
-// What a program reaches already, by whatever spelling, needs nobody: a repair of it serves at once. By the policy allow every repair does.
+// What a program reaches already, by whatever spelling, needs nobody: a repair of it serves at once. By the policy
+// allow every repair does.
 func TestARepairWithinItsReachServes(t *testing.T) {
 	t.Parallel()
 	own := newUpstream(t)
@@ -185,8 +186,9 @@ func TestARepairWithinItsReachServes(t *testing.T) {
 	d.Expect(0, []string{`"new_reach": "ask"`}, "policy", "set", "new_reach=ask")
 }
 
-// A page asks the model to send what it sees elsewhere, and the model does so in the repair that the page's own change makes necessary. Nothing is sent,
-// and nothing more is asked; a person who rejects the program stays with the old one, and the next request says so.
+// A page asks the model to send what it sees elsewhere, and the model does so in the repair that the page's own change
+// makes necessary. Nothing is sent, and nothing more is asked; a person who rejects the program stays with the old one,
+// and the next request says so.
 func TestAPageTalksTheModelIntoIt(t *testing.T) {
 	t.Parallel()
 	evil := newUpstream(t)
@@ -239,7 +241,8 @@ func TestAPageTalksTheModelIntoIt(t *testing.T) {
 	}
 }
 
-// A correction, and a program that a person asked for, wait like a repair; where effects are enforced the manifest lets them in.
+// A correction, and a program that a person asked for, wait like a repair; where effects are enforced the manifest lets
+// them in.
 func TestCorrectionsWaitForWhatTheyReach(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// fetches is a program that sends requests: each line is a method, an address or the name of an argument, and a body. It returns the last
-// answer's body.
+// fetches is a program that sends requests: each line is a method, an address or the name of an argument, and a body.
+// It returns the last answer's body.
 func fetches(lines ...string) string {
 	var b strings.Builder
 	b.WriteString("\tvar body string\n")

@@ -59,8 +59,8 @@ func TestAWriteNeedsAConnection(t *testing.T) {
 	}
 }
 
-// A program that fails after a write, and is repaired and run again, has the write's answer and sends it no second time: in the call itself,
-// below it, and where the answer was lost. Two equal writes of one run are two.
+// A program that fails after a write, and is repaired and run again, has the write's answer and sends it no second
+// time: in the call itself, below it, and where the answer was lost. Two equal writes of one run are two.
 func TestAWriteIsSentOnceWithinACall(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
@@ -142,8 +142,9 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	}
 }
 
-// A call that ends while its write is under way sends it no second time. A client that repeats a call under its Idempotency-Key after the daemon
-// has died means the same write, which the host recognizes by its key. Another call is another write.
+// A call that ends while its write is under way sends it no second time. A client that repeats a call under its
+// Idempotency-Key after the daemon has died means the same write, which the host recognizes by its key. Another call is
+// another write.
 func TestWritesOverCancellationAndCrash(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)

@@ -34,8 +34,9 @@ func download(d *rig.Daemon, id, ranged string) (status int, body []byte, err er
 	return resp.StatusCode, body, err
 }
 
-// A stored file that has other bytes than were uploaded, or a link or a pipe in its place, is served to nobody: a small one and a range are refused, a large download ends
-// in an error before its end, and a program does not read it. The others are served as ever, and so is it when it is back.
+// A stored file that has other bytes than were uploaded, or a link or a pipe in its place, is served to nobody: a small
+// one and a range are refused, a large download ends in an error before its end, and a program does not read it. The
+// others are served as ever, and so is it when it is back.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}}))

@@ -43,8 +43,9 @@ func disposed(w http.ResponseWriter) {
 	fmt.Fprint(w, "Name;Ort\nM\xfcller;K\xf6ln\n")
 }
 
-// A program fetches a file, reads it within the same run, and returns it: it is kept under the name and the type that the host gave it. One that is not
-// returned is removed. Replays, and the proof of a repaired program, have its bytes without the host.
+// A program fetches a file, reads it within the same run, and returns it: it is kept under the name and the type that
+// the host gave it. One that is not returned is removed. Replays, and the proof of a repaired program, have its bytes
+// without the host.
 func TestFetchedFiles(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "")
@@ -117,7 +118,8 @@ func TestRepairsKeepWhatFetchedFilesShowed(t *testing.T) {
 	}
 }
 
-// What a host answers with another status than 2xx is an error of the kind that programs return for it; who refuses at first is not held against the program.
+// What a host answers with another status than 2xx is an error of the kind that programs return for it; who refuses at
+// first is not held against the program.
 func TestFilesThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "")
@@ -147,7 +149,8 @@ func TestFilesThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A file that a program has fetched or made may be read by the tools that it calls, before it is kept, and is kept where the first program returns it.
+// A file that a program has fetched or made may be read by the tools that it calls, before it is kept, and is kept
+// where the first program returns it.
 func TestFilesGoToOtherTools(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer

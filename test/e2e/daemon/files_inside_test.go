@@ -29,7 +29,8 @@ func beside(d *rig.Daemon) (bytes int64) {
 	return bytes
 }
 
-// Large arguments and values lie beside the logs. Replies, and what is asked of the call, are as they were; what is over goes.
+// Large arguments and values lie beside the logs. Replies, and what is asked of the call, are as they were; what is
+// over goes.
 func TestLargeValuesAreFilesInside(t *testing.T) {
 	t.Parallel()
 	d, ahead := rig.StartAhead(t, rig.NewModel(t, rig.Script{"echo.run": {rig.ProgEcho},

@@ -94,7 +94,8 @@ var progUpper = rig.Program(`	in, err := call.Open(call.Arg(0, "sales"))
 		}
 	}`, "bytes", "io")
 
-// 200 MB come in, are grouped by a program within a runner's memory, come out again, and the daemon's memory stays as it was.
+// 200 MB come in, are grouped by a program within a runner's memory, come out again, and the daemon's memory stays as
+// it was.
 func TestLargeFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: a file of the greatest size")

@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// progFirstLine answers with the first line of a file, and makes a file of it; end is what it puts behind, and it panics on an empty file
-// unless empty says what to do.
+// progFirstLine answers with the first line of a file, and makes a file of it; end is what it puts behind, and it
+// panics on an empty file unless empty says what to do.
 func progFirstLine(end, empty string) string {
 	return rig.Program(`	in, err := call.Open(call.Arg(0, "text"))
 	if err != nil {
@@ -26,7 +26,8 @@ func progFirstLine(end, empty string) string {
 	return map[string]any{"length": len(lines.Text()), "line": f.Ref()}, nil`, "bufio", "fmt")
 }
 
-// A repaired program must read the files of earlier calls, and make theirs, as its predecessor did; a file that is gone binds nobody.
+// A repaired program must read the files of earlier calls, and make theirs, as its predecessor did; a file that is gone
+// binds nobody.
 func TestRepairsKeepWhatFilesShowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -100,7 +100,8 @@ func content(d *rig.Daemon, f map[string]any) rig.Response {
 	return d.Send(http.MethodGet, "/v1/files/"+id+"/content", nil, nil)
 }
 
-// keeps waits until that many files are stored: for a moment there can be one, too, that the store writes its own things to.
+// keeps waits until that many files are stored: for a moment there can be one, too, that the store writes its own
+// things to.
 func wantStored(t *testing.T, d *rig.Daemon, want int) {
 	t.Helper()
 	rig.Until(t, fmt.Sprintf("%d stored files", want), func() bool { return len(stored(d)) == want })
@@ -359,7 +360,8 @@ func TestUploadsCutShort(t *testing.T) {
 	d.Start()
 	left := 1
 	if rig.Store(t) != "disk" {
-		// others could still write it: a database keeps it until nobody has held it for a minute, and then until the next sweep
+		// others could still write it: a database keeps it until nobody has held it for a minute, and then until the
+		// next sweep
 		left++
 	}
 	wantStored(t, d, left)
@@ -407,8 +409,8 @@ func TestUploadGivenUp(t *testing.T) {
 	rig.Until(t, "it to be gone", func() bool { return len(stored(d)) == 0 })
 }
 
-// A file that a program closes is its reference wherever it is encoded: in the value, below it, in what another tool is given. One that it leaves
-// open is no value, and what would encode to nothing is none.
+// A file that a program closes is its reference wherever it is encoded: in the value, below it, in what another tool is
+// given. One that it leaves open is no value, and what would encode to nothing is none.
 func TestFileIsItsReference(t *testing.T) {
 	t.Parallel()
 	const create = "\tf, err := call.Create(\"report.txt\", \"text/plain\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprint(f, \"hello\")\n"

@@ -49,7 +49,8 @@ func utf16le(text string) []byte {
 	return out
 }
 
-// A table as spreadsheets save it gives the same rows in every character set, also to a program that knows none, and the model sees how it begins.
+// A table as spreadsheets save it gives the same rows in every character set, also to a program that knows none, and
+// the model sees how it begins.
 func TestTextInAnyCharacterSet(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"table.rows": {progRows}, "table.info": {progInfo}})
@@ -90,7 +91,8 @@ func TestTextInAnyCharacterSet(t *testing.T) {
 	d.WantError(d.Call(s, "info", object{"$file": "file_none"}), "file_not_found")
 }
 
-// What a model sees of files: masked, bounded, of archives the listing, of spreadsheets the sheets, nothing where the operator says so.
+// What a model sees of files: masked, bounded, of archives the listing, of spreadsheets the sheets, nothing where the
+// operator says so.
 func TestFilesInRequests(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, nil)

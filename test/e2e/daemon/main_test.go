@@ -1,5 +1,6 @@
-// Package daemon tests the daemon as people and other programs meet it: start and end, namespaces and their people, caps, secrets,
-// connections, effects, lists, stored data, files, commands, agents and clients. A file's name begins with its subject.
+// Package daemon tests the daemon as people and other programs meet it: start and end, namespaces and their people,
+// caps, secrets, connections, effects, lists, stored data, files, commands, agents and clients. A file's name begins
+// with its subject.
 package daemon
 
 import (

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The metrics of a new daemon are few: routes and codes of problems appear when they are used, and what alerts look for stands at zero.
+// The metrics of a new daemon are few: routes and codes of problems appear when they are used, and what alerts look for
+// stands at zero.
 func TestFreshDaemonHasFewSeries(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

@@ -18,8 +18,8 @@ func modelOf(d *rig.Daemon) map[string]any {
 	return m
 }
 
-// A model that begins to fail is logged once, with the server's words and what to set, again when they change, and when it answers again;
-// /v1/system and the metrics have the same.
+// A model that begins to fail is logged once, with the server's words and what to set, again when they change, and when
+// it answers again; /v1/system and the metrics have the same.
 func TestModelThatFails(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgAdd}})
@@ -174,7 +174,8 @@ func TestProfileOfModel(t *testing.T) {
 	}
 }
 
-// A prompt that does not fit is followed by one that is short for the context which the refusal states; from then on requests are short at once.
+// A prompt that does not fit is followed by one that is short for the context which the refusal states; from then on
+// requests are short at once.
 func TestShortForASmallContext(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})

@@ -15,7 +15,8 @@ const (
 	decomposed = "cafe\u0301"
 )
 
-// Names that look the same are the same, whichever way they come in: in paths, bodies, keywords, policies, connections, on the command line, from agents, and from programs.
+// Names that look the same are the same, whichever way they come in: in paths, bodies, keywords, policies, connections,
+// on the command line, from agents, and from programs.
 func TestNamesHaveOneForm(t *testing.T) {
 	t.Parallel()
 	greet := rig.Program("\treturn call.Kwargs[\"" + composed + "\"], nil")

@@ -16,7 +16,8 @@ func simulate(d *rig.Daemon, patch object, calls int) (s operator.Simulation) {
 	return s
 }
 
-// What a simulation says is what the calls then meet, and what each call's explanation says of the same switch. It writes nothing.
+// What a simulation says is what the calls then meet, and what each call's explanation says of the same switch. It
+// writes nothing.
 func TestASimulationIsExact(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes},
@@ -97,7 +98,8 @@ func TestASimulationIsExact(t *testing.T) {
 	}
 }
 
-// Where a change has programs wait for a person's approval, the simulation says which, durable ones first; those that are approved before it is made go on answering.
+// Where a change has programs wait for a person's approval, the simulation says which, durable ones first; those that
+// are approved before it is made go on answering.
 func TestASimulationSaysWhatWouldWait(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})

@@ -17,7 +17,8 @@ func roles(tools []map[string]any) (names []string) {
 	return names
 }
 
-// Tools are listed by use, failures, cost and name, found by words, and say how their programs do, also after a restart.
+// Tools are listed by use, failures, cost and name, found by words, and say how their programs do, also after a
+// restart.
 func TestToolsInOrder(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd},
@@ -140,7 +141,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The entry of a call that took long, or asked a model, says how long each stage took; what the daemon does is for admins.
+// The entry of a call that took long, or asked a model, says how long each stage took; what the daemon does is for
+// admins.
 func TestStagesAndSystem(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}})

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// everywhere puts the whole input into the address, a header of its own, the credentials and the body of a request, and into its errors.
+// everywhere puts the whole input into the address, a header of its own, the credentials and the body of a request, and
+// into its errors.
 func everywhere(api, read string) string {
 	return rig.Program(`	raw, _ := json.Marshal([]any{call.Arg(0, "user"), call.Arg(1, "password"), call.Args, call.Kwargs})
 	text := string(raw)
@@ -38,8 +39,8 @@ const (
 	readAfter  = "\tdata, _ := m[\"data\"].(map[string]any)\n\tif n, ok := data[\"items\"].(float64); ok {\n\t\treturn n, nil\n\t}\n\treturn m[\"items\"], nil"
 )
 
-// A secret at any place of the input is neither stored, logged, shown nor sent to the model, whatever the program does with it: it fetches, fails,
-// is repaired, calls other tools. The server and the caller get the true value.
+// A secret at any place of the input is neither stored, logged, shown nor sent to the model, whatever the program does
+// with it: it fetches, fails, is repaired, calls other tools. The server and the caller get the true value.
 func TestNoSecretLeaves(t *testing.T) {
 	t.Parallel()
 	a := newEchoAPI(t)
@@ -108,8 +109,8 @@ func TestNoSecretLeaves(t *testing.T) {
 
 const canaryPrefix = "cnry"
 
-// Before its first program a method has no parameters: the model sees a secret that stands by position and has no form of one. What is stored has it
-// masked, since the program's parameters are known then, in debug sessions too.
+// Before its first program a method has no parameters: the model sees a secret that stands by position and has no form
+// of one. What is stored has it masked, since the program's parameters are known then, in debug sessions too.
 func TestFirstForgeStoresNoSecret(t *testing.T) {
 	t.Parallel()
 	a := newEchoAPI(t)

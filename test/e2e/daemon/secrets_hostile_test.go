@@ -9,8 +9,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Large answers made of the letters of long secrets: masking takes a time that grows with the answer alone, in the caller's share, so that each call
-// ends and another owner's go on meanwhile. In a time that grows with both, one of them takes minutes.
+// Large answers made of the letters of long secrets: masking takes a time that grows with the answer alone, in the
+// caller's share, so that each call ends and another owner's go on meanwhile. In a time that grows with both, one of
+// them takes minutes.
 func TestLongSecretsInLargeAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it masks 30 MB")
@@ -51,7 +52,8 @@ func TestLongSecretsInLargeAnswers(t *testing.T) {
 	}
 }
 
-// Values and contracts that are made to cost: each call ends, with an answer, a violation or at its deadline, and another owner's go on meanwhile.
+// Values and contracts that are made to cost: each call ends, with an answer, a violation or at its deadline, and
+// another owner's go on meanwhile.
 func TestHostileValuesUnderContracts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it checks some megabytes")

@@ -24,7 +24,8 @@ func balance(api, then string) string {
 `+then, "encoding/base64", "encoding/json", "net/url")
 }
 
-// A call with a secret leaves a proof: its effects are replayed with the mask in the secret's place. A repaired program has to reproduce it.
+// A call with a secret leaves a proof: its effects are replayed with the mask in the secret's place. A repaired program
+// has to reproduce it.
 func TestMaskedCallsAreProof(t *testing.T) {
 	t.Parallel()
 	a := newEchoAPI(t)

@@ -171,7 +171,8 @@ func TestKilledDaemonForgetsNothing(t *testing.T) {
 	}
 }
 
-// The daemon's cap bounds all namespaces together, and shows none of them what others used. What one used counts when it is erased, after a restart, too.
+// The daemon's cap bounds all namespaces together, and shows none of them what others used. What one used counts when
+// it is erased, after a restart, too.
 func TestCapOfTheDaemon(t *testing.T) {
 	t.Parallel()
 	const all = 40_000 // room for one request, which reserves 16384 and its length

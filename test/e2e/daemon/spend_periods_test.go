@@ -95,8 +95,8 @@ func TestCapOfAMethod(t *testing.T) {
 	}
 }
 
-// Prices count from the moment on in which their file changes, for what was used before, too. A file that cannot be used leaves those in force, and the
-// log says which line it is.
+// Prices count from the moment on in which their file changes, for what was used before, too. A file that cannot be
+// used leaves those in force, and the log says which line it is.
 func TestPricesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	file := rig.WriteFile(t, "prices.yaml",

@@ -12,8 +12,8 @@ import (
 
 const storageTokens = "ann token-of-ann-0001 scopes=read,call\nben token-of-ben-0002 scopes=read,call\nop token-of-op-00003\neve token-of-eve-0004 namespace=acme\n"
 
-// crowd is a daemon whose stores are small, and who uses it. Of 1 MiB an owner may have 192 KiB of histories and of values, 64 KiB of contexts, 32 KiB
-// of tools and of examples.
+// crowd is a daemon whose stores are small, and who uses it. Of 1 MiB an owner may have 192 KiB of histories and of
+// values, 64 KiB of contexts, 32 KiB of tools and of examples.
 type crowd struct{ d, ann, ben, op, eve *rig.Daemon }
 
 func newCrowd(t *testing.T, m *rig.Model, args ...string) crowd {
@@ -88,8 +88,8 @@ var (
 		"\to := call.Tool(\"clerk\").Call(\"given\", strings.Repeat(\"n\", 150<<10))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(\"heard\", o.ErrorType+\" \"+o.ErrorMessage)\n\t}\n\treturn true, nil", "strings")
 )
 
-// A history that is full is refused before the program runs: nothing is fetched, nothing recorded, no model asked. Others go on, in the namespace and
-// beside it, also after a restart; a deletion makes room at once.
+// A history that is full is refused before the program runs: nothing is fetched, nothing recorded, no model asked.
+// Others go on, in the namespace and beside it, also after a restart; a deletion makes room at once.
 func TestFullHistory(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "here")
@@ -143,8 +143,8 @@ func TestFullHistory(t *testing.T) {
 	c.ann.WantValue(c.ann.Call(sessions[1], "length", long, source.URL), float64(len(long)), "persisted")
 }
 
-// A value without room is for its caller alone; it is an error where nobody waits, or a repetition must find it. Where there is no room at all calls are
-// refused, and a program that calls another learns that there was no room for that.
+// A value without room is for its caller alone; it is an error where nobody waits, or a repetition must find it. Where
+// there is no room at all calls are refused, and a program that calls another learns that there was no room for that.
 func TestFullValues(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.large": {progLarge}, "clerk.ask": {progAsksLarge},
@@ -185,7 +185,8 @@ func TestFullValues(t *testing.T) {
 	}
 }
 
-// A context that does not fit is refused by whatever way it comes; a call that leaves one ends in an error, with its record and without the context.
+// A context that does not fit is refused by whatever way it comes; a call that leaves one ends in an error, with its
+// record and without the context.
 func TestFullContexts(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.remember": {progRemember}}))
@@ -224,7 +225,8 @@ func TestContextOfCallsIsBounded(t *testing.T) {
 	}
 }
 
-// No model is asked for a program that could not be kept. What is stored answers, other owners have theirs written, and archiving makes room.
+// No model is asked for a program that could not be kept. What is stored answers, other owners have theirs written, and
+// archiving makes room.
 func TestFullTools(t *testing.T) {
 	t.Parallel()
 	heavy := func(n int) string {
@@ -294,8 +296,8 @@ func TestFullExamples(t *testing.T) {
 	}
 }
 
-// Nobody fills the files of all: not one owner those of the namespace, not one namespace those of the others. Files of a token that is gone are found,
-// and deleted, by who operates.
+// Nobody fills the files of all: not one owner those of the namespace, not one namespace those of the others. Files of
+// a token that is gone are found, and deleted, by who operates.
 func TestFullFiles(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{}), "--file-max", "1MiB", "--files-max", "8MiB")
@@ -358,7 +360,8 @@ func TestOwnerShare(t *testing.T) {
 	d.WantValue(d.Call(s, "given", "small"), "small", "persisted")
 }
 
-// What is kept of calls takes nothing from the files: who has no file fills nobody's share of them. A file without bytes takes some.
+// What is kept of calls takes nothing from the files: who has no file fills nobody's share of them. A file without
+// bytes takes some.
 func TestFilesAreFilesAlone(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}}), "--storage-max", "64MiB",
@@ -430,7 +433,8 @@ func TestProposedContractsHaveRoom(t *testing.T) {
 	}
 }
 
-// Calls that wait together have room together: what waits is held against the share, and what there is no room for in the end is left out.
+// Calls that wait together have room together: what waits is held against the share, and what there is no room for in
+// the end is left out.
 func TestWaitingCallsHaveRoom(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}}))

@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// keeps has state of every kind that a program can have beside its context: variables of its package, of each type that holds others, and what closures
-// captured. It returns all of it as it was when the call began.
+// keeps has state of every kind that a program can have beside its context: variables of its package, of each type that
+// holds others, and what closures captured. It returns all of it as it was when the call began.
 var progKeeps = rig.Program(`	was := []any{count, len(list), len(table), *last, strings.Join(list, ","), add("")}
 	word, _ := call.Arg(0, "word").(string)
 	count++
@@ -41,8 +41,8 @@ var (
 func note(word string) {
 	table[word] = true`, "strings")
 
-// The same program runs warm in two namespaces, call by call in turn. Each namespace has runners of its own, and no call finds anything that another call left,
-// whether in its own namespace or in the other.
+// The same program runs warm in two namespaces, call by call in turn. Each namespace has runners of its own, and no
+// call finds anything that another call left, whether in its own namespace or in the other.
 func TestStateOfProgramsStaysApart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"clerk.keeps": {progKeeps}})
@@ -77,7 +77,8 @@ func TestStateOfProgramsStaysApart(t *testing.T) {
 	a.WantValue(a.Call(inA, "keeps", "at last"), fresh, "persisted")
 }
 
-// A key of repeated requests means one call for each owner of each namespace: three use the same key for the same request at the same moment, and all three run.
+// A key of repeated requests means one call for each owner of each namespace: three use the same key for the same
+// request at the same moment, and all three run.
 func TestOneKeyInTwoNamespaces(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"clerk.greet": {rig.Held(greeter("first")), rig.Held(greeter("second")),

@@ -185,8 +185,9 @@ func (l *lastAuditID) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// TestEveryOperationIsAudited does every operation of the document that changes something, and finds its entry in the audit trail, with who did it and
-// what was before and after, under the id that the reply names. An operation that is new has to come here, or among the exceptions with a reason.
+// TestEveryOperationIsAudited does every operation of the document that changes something, and finds its entry in the
+// audit trail, with who did it and what was before and after, under the id that the reply names. An operation that is
+// new has to come here, or among the exceptions with a reason.
 func TestEveryOperationIsAudited(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
@@ -240,7 +241,8 @@ func TestEveryOperationIsAudited(t *testing.T) {
 	checkOffline(d, eve.Get("/v1/maintenance/audit")["head"].(map[string]any)["hash"].(string))
 }
 
-// checkOffline stops the daemon, verifies the trail against its noted head, and finds the operations on the stopped store in it.
+// checkOffline stops the daemon, verifies the trail against its noted head, and finds the operations on the stopped
+// store in it.
 func checkOffline(d *rig.Daemon, head string) {
 	d.Stop(syscall.SIGTERM)
 	changing := [][]string{{"store", "export", filepath.Join(d.T.TempDir(), "all.tar.gz")}}
@@ -293,8 +295,8 @@ func checkTrail(eve, cal *rig.Daemon) {
 	}
 }
 
-// Archiving what is not there changes nothing, and leaves no entry that nobody could undo. Namespaces are made and deleted with a reason, which the trail of the
-// default one has.
+// Archiving what is not there changes nothing, and leaves no entry that nobody could undo. Namespaces are made and
+// deleted with a reason, which the trail of the default one has.
 func TestEntriesOfNothingAndReasons(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A namespace is deleted while a call forges and a stream listens: both end, nothing is left in the daemon or on disk, and one of the same
-// name is empty.
+// A namespace is deleted while a call forges and a stream listens: both end, nothing is left in the daemon or on disk,
+// and one of the same name is empty.
 func TestDeletion(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("acme")}, "clerk.slow": {rig.Held(greeter("slow"))}})
 	defer m.Release()
@@ -145,8 +145,8 @@ func TestDeletionOfATokensNamespace(t *testing.T) {
 	b.Do(http.StatusForbidden, http.MethodGet, "/v1/namespaces/a", nil)
 }
 
-// A namespace is deleted while one of its programs is compiled, runs compiled, and while calls of it run and wait: nothing of it is left, and
-// another namespace goes on.
+// A namespace is deleted while one of its programs is compiled, runs compiled, and while calls of it run and wait:
+// nothing of it is left, and another namespace goes on.
 func TestDeletionUnderLoad(t *testing.T) {
 	t.Parallel()
 	double := func(canary string) string { // its executable holds the text, too

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A data directory of a version without namespaces opens as default: its tools, sessions and calls are there, for tokens of that namespace
-// and without tokens, and no other namespace shows any of it.
+// A data directory of a version without namespaces opens as default: its tools, sessions and calls are there, for
+// tokens of that namespace and without tokens, and no other namespace shows any of it.
 func TestEarlierDirectoriesOpenAsDefault(t *testing.T) {
 	t.Parallel()
 	rig.OnDisk(t, "no earlier version kept one")

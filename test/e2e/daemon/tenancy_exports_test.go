@@ -29,8 +29,9 @@ func unpacked(t *testing.T, archive []byte) []byte {
 	return all
 }
 
-// An admin exports one namespace of a daemon at work, by its name. The archive has everything of it and nothing of another. Added to the store of another
-// daemon, which has namespaces of its own, it goes on there as it was, without the model; a store that has one of that name refuses it.
+// An admin exports one namespace of a daemon at work, by its name. The archive has everything of it and nothing of
+// another. Added to the store of another daemon, which has namespaces of its own, it goes on there as it was, without
+// the model; a store that has one of that name refuses it.
 func TestNamespaceMoves(t *testing.T) {
 	t.Parallel()
 	d, a, b, m, _ := twoTenants(t)

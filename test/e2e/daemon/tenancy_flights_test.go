@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Two owners wait for the same program, which a model writes with what one of them sent. The other gets no word of that: neither of programs that were refused, nor
-// of why there is none.
+// Two owners wait for the same program, which a model writes with what one of them sent. The other gets no word of
+// that: neither of programs that were refused, nor of why there is none.
 func TestSharedForgesShowNothing(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-of-ann-4711"

@@ -23,8 +23,8 @@ func ofIssuer(id *oidctest.Issuer, more ...string) []string {
 		"namespace"}, more...)
 }
 
-// An issuer's tokens, good and refused, stand nowhere in what the daemon writes, sends or answers: log, traces, data directory, metrics, replies and
-// prompts. Nor do their payloads and signatures.
+// An issuer's tokens, good and refused, stand nowhere in what the daemon writes, sends or answers: log, traces, data
+// directory, metrics, replies and prompts. Nor do their payloads and signatures.
 func TestTokensOfAnIssuerStayUnseen(t *testing.T) {
 	t.Parallel()
 	id := oidctest.New(t)
@@ -105,7 +105,8 @@ func TestTokensOfAnIssuerStayUnseen(t *testing.T) {
 	}
 }
 
-// People of an issuer are held to the rate and the concurrency of the settings, each of them by name whichever token they use, and others are not.
+// People of an issuer are held to the rate and the concurrency of the settings, each of them by name whichever token
+// they use, and others are not.
 func TestRateOfAnIssuersPeople(t *testing.T) {
 	t.Parallel()
 	id := oidctest.New(t)

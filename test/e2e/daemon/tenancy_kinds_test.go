@@ -38,7 +38,8 @@ var namings = []struct {
 	{"call_id", http.MethodGet, "/v1/calls?after=%s", nil},
 }
 
-// Whoever names what another namespace has is answered as one who names what nobody has, whatever the operation, and changes nothing.
+// Whoever names what another namespace has is answered as one who names what nobody has, whatever the operation, and
+// changes nothing.
 func TestOperationsElsewhere(t *testing.T) {
 	t.Parallel()
 	_, a, b, _, _ := twoTenants(t)
@@ -138,7 +139,8 @@ func (x *tenant) holdings() string {
 	return all.String()
 }
 
-// A stream that goes on behind a call of another namespace goes on as behind one that nobody knows: with its own calls alone.
+// A stream that goes on behind a call of another namespace goes on as behind one that nobody knows: with its own calls
+// alone.
 func TestStreamsResumeInTheirNamespace(t *testing.T) {
 	t.Parallel()
 	_, a, b, _, _ := twoTenants(t)

@@ -129,8 +129,9 @@ func (a *audience) shown(when, word string, want bool) {
 	}
 }
 
-// Nothing of a method that another's call had written reaches an agent or a model, until a person has registered its role or approved its program,
-// or it is durable and was called by two. Its owner is shown it at once. Neither is lost by a restart, and an undo takes it back.
+// Nothing of a method that another's call had written reaches an agent or a model, until a person has registered its
+// role or approved its program, or it is durable and was called by two. Its owner is shown it at once. Neither is lost
+// by a restart, and an undo takes it back.
 func TestMethodsOfOthersAreShownOnceVouchedFor(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"registered", "approved", "durable"} {
@@ -180,7 +181,8 @@ func TestMethodsOfOthersAreShownOnceVouchedFor(t *testing.T) {
 	}
 }
 
-// What is listed is an identifier, a marked line and a schema: no sentence as a title, and no character that nobody sees.
+// What is listed is an identifier, a marked line and a schema: no sentence as a title, and no character that nobody
+// sees.
 func TestListingsAreData(t *testing.T) {
 	t.Parallel()
 	d, m := three(t, rig.Script{trap + ".send": {talkedInto(canary)},
@@ -252,7 +254,8 @@ func TestARepairByAnothersCall(t *testing.T) {
 	audienceOf(d, m, tokenOp).shown("the repair", "mistral", false)
 }
 
-// The policy narrows what is shown further, also of what is one's own, and a name that is not listed stands for no tool.
+// The policy narrows what is shown further, also of what is one's own, and a name that is not listed stands for no
+// tool.
 func TestExposeNarrowsOnesOwn(t *testing.T) {
 	t.Parallel()
 	d, m := three(t, rig.Script{"clerk.greet": {talkedInto(canary)}})

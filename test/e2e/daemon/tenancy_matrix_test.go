@@ -126,10 +126,11 @@ func (o *matrixRequest) want(v *view, scopes access.Scopes, token bool) (status 
 	return o.full, 0
 }
 
-// TestMatrix asks for every operation of the document with every set of scopes and without a token: for one's own things, for those of
-// another person in the same namespace, for those of another namespace by their ids and names, and in another namespace by the header. Each
-// case has one status. A refusal says what lacks, shows nothing of others, reads as one of what nobody has, and leaves every byte of the store as
-// it was; what is done in one namespace leaves every byte of the other. TestOthersMoveNothing looks for what has no text of its own: counts.
+// TestMatrix asks for every operation of the document with every set of scopes and without a token: for one's own
+// things, for those of another person in the same namespace, for those of another namespace by their ids and names, and
+// in another namespace by the header. Each case has one status. A refusal says what lacks, shows nothing of others,
+// reads as one of what nobody has, and leaves every byte of the store as it was; what is done in one namespace leaves
+// every byte of the other. TestOthersMoveNothing looks for what has no text of its own: counts.
 func TestMatrix(t *testing.T) {
 	w := newWorld(t)
 	views := []view{{"own", w.own, ""}, {"another's", w.other, ""}, {"ids", w.away, ""}, {"header", w.away, "b"}}
@@ -215,7 +216,8 @@ func (w *world) each(t *testing.T, o *matrixRequest, v *view, is func(status int
 	return cases
 }
 
-// checkHidden looks for what may not be seen: what others said, and, where the request does not name it, the ids and names of what they have.
+// checkHidden looks for what may not be seen: what others said, and, where the request does not name it, the ids and
+// names of what they have.
 func (w *world) checkHidden(t *testing.T, name string, o *matrixRequest, v *view, scopes access.Scopes, got answer) {
 	t.Helper()
 	if o.id == "exportStore" && got.status < 400 && v.header == "" {
@@ -261,7 +263,8 @@ func plainText(t *testing.T, got answer) string {
 	return string(got.body) + fmt.Sprint(got.header)
 }
 
-// checkTwin asks for the same of what nobody has. The answer must not differ: it would show that there is something, how much, or what.
+// checkTwin asks for the same of what nobody has. The answer must not differ: it would show that there is something,
+// how much, or what.
 func (w *world) checkTwin(t *testing.T, name string, o *matrixRequest, v *view, token string, got answer) {
 	t.Helper()
 	if !pathNames.MatchString(o.path + o.query + o.body) {

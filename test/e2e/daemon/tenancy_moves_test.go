@@ -27,7 +27,8 @@ var more = []string{"/v1/tools?format=openai", "/v1/tools?format=mcp", "/v1/tool
 // moving is what differs between any two readings; a score ages.
 var moving = regexp.MustCompile(`"(request_id|since|until)":"[^"]*"|"score":[0-9.e-]+`)
 
-// look reads everything that can be read, asks what leaves nothing behind, and is refused what nobody has: a refusal has texts and headers, too.
+// look reads everything that can be read, asks what leaves nothing behind, and is refused what nobody has: a refusal
+// has texts and headers, too.
 func (w *world) look(t *testing.T, all []matrixRequest, s *side, token string) look {
 	t.Helper()
 	seen, nobody, refused := look{}, s.twin(), 0
@@ -53,8 +54,8 @@ func (w *world) look(t *testing.T, all []matrixRequest, s *side, token string) l
 	return seen
 }
 
-// burst does a lot that others must not notice: new sessions, calls that end well, fail and ask the model, predictions, files, tools, programs, examples,
-// judgements, connections, a policy. It makes and uses tools of those names, too.
+// burst does a lot that others must not notice: new sessions, calls that end well, fail and ask the model, predictions,
+// files, tools, programs, examples, judgements, connections, a policy. It makes and uses tools of those names, too.
 func (s *side) burst(round string, roles ...string) {
 	s.t.Helper()
 	token := s.token
@@ -93,8 +94,9 @@ func (s *side) burst(round string, roles ...string) {
 			"expect": map[string]any{"value": s.canary + round}}}})
 }
 
-// What others do changes no byte of what one is shown: no list, count, report, figure, order or page. Another namespace may do what it likes; of people in
-// the same one that holds for what is their own. Nor does any of it come over an event stream, a new one or one that goes on behind a call of one's own.
+// What others do changes no byte of what one is shown: no list, count, report, figure, order or page. Another namespace
+// may do what it likes; of people in the same one that holds for what is their own. Nor does any of it come over an
+// event stream, a new one or one that goes on behind a call of one's own.
 func TestOthersMoveNothing(t *testing.T) {
 	t.Parallel()
 	w, ops := newWorld(t), operations(t)

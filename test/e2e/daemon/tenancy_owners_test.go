@@ -78,8 +78,9 @@ func live(s *side) hers {
 	return h
 }
 
-// Two people of one namespace share its tools. Neither reads, lists, follows, changes or guesses the other's sessions, calls and files,
-// whatever operation of the document is tried, and each gets the same answer for the other's things as for things that do not exist.
+// Two people of one namespace share its tools. Neither reads, lists, follows, changes or guesses the other's sessions,
+// calls and files, whatever operation of the document is tried, and each gets the same answer for the other's things as
+// for things that do not exist.
 func TestPeopleOfOneNamespace(t *testing.T) {
 	w := newWorld(t)
 	h := live(w.own)
@@ -115,8 +116,8 @@ func TestPeopleOfOneNamespace(t *testing.T) {
 	}
 }
 
-// listed reads each session, call and file that is listed for the person: it is there for this person, and of the one who made it unless the token may
-// operate. What is another's, in this namespace or elsewhere, is 404.
+// listed reads each session, call and file that is listed for the person: it is there for this person, and of the one
+// who made it unless the token may operate. What is another's, in this namespace or elsewhere, is 404.
 func listed(t *testing.T, w *world, name string, in agent.Namespace, scopes access.Scopes) {
 	t.Helper()
 	token := tokenOf(name, in, scopes)
@@ -141,7 +142,8 @@ func listed(t *testing.T, w *world, name string, in agent.Namespace, scopes acce
 	}
 }
 
-// prompts asks for the prompt of a call, which those who may operate see: it shows the model that calls of others failed, and nothing of what was in them.
+// prompts asks for the prompt of a call, which those who may operate see: it shows the model that calls of others
+// failed, and nothing of what was in them.
 func prompts(t *testing.T, w *world, ben string) {
 	t.Helper()
 	var made struct {

@@ -39,7 +39,8 @@ func guardedIn(t *testing.T, m *rig.Model, env []string, args ...string) *rig.Da
 	return rig.StartIn(t, m, env, append(args, "--auth-tokens-file", rig.WriteFile(t, "tokens", tokensOfTwo))...)
 }
 
-// A tenant is what one namespace holds after visit: the same names as in the other one, with a canary of its own in everything.
+// A tenant is what one namespace holds after visit: the same names as in the other one, with a canary of its own in
+// everything.
 type tenant struct {
 	*rig.Daemon
 	name, canary string

@@ -18,9 +18,10 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Several people share the tools of a namespace, and a model repairs, writes anew and corrects them with what each of them does. Whatever the history, no
-// request to the model that is made for one of them has a word of what came with another's calls (arguments, names of keywords and members, answers,
-// pages, contexts, errors, notes), nor the id of such a call; and nothing that one who may not operate can read has.
+// Several people share the tools of a namespace, and a model repairs, writes anew and corrects them with what each of
+// them does. Whatever the history, no request to the model that is made for one of them has a word of what came with
+// another's calls (arguments, names of keywords and members, answers, pages, contexts, errors, notes), nor the id of
+// such a call; and nothing that one who may not operate can read has.
 func TestPromptsHoldNothingOfOthers(t *testing.T) {
 	seed, steps := uint64(4711), 20
 	if !testing.Short() {
@@ -313,7 +314,8 @@ func (c *commons) call(p *citizen, body object) (got rig.Reply) {
 	return got
 }
 
-// isWronged has eve judge an answer of hers wrong, with or without saying what is right: that is everybody's from then on, with its input.
+// isWronged has eve judge an answer of hers wrong, with or without saying what is right: that is everybody's from then
+// on, with its input.
 func (c *commons) isWronged(correction string, expected bool) func(*citizen) {
 	return func(p *citizen) {
 		v := p.value()

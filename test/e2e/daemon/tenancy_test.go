@@ -25,8 +25,8 @@ var fetcher = rig.Program(`	r, err := call.FetchWith(recurgent.Request{URL: call
 	}
 	return r.Body, nil`)
 
-// twoTenants are two namespaces of one daemon in which the same things were done under the same names. secrets returns what their source was
-// sent.
+// twoTenants are two namespaces of one daemon in which the same things were done under the same names. secrets returns
+// what their source was sent.
 func twoTenants(t *testing.T) (d *rig.Daemon, a, b *tenant, m *rig.Model, secrets func() string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -76,8 +76,8 @@ func twoTenants(t *testing.T) (d *rig.Daemon, a, b *tenant, m *rig.Model, secret
 	}
 }
 
-// Two namespaces do the same things under the same names. Each has its own answers, and neither can read, list, follow or guess anything
-// of the other; nor can a model be shown it. It stays so over a restart.
+// Two namespaces do the same things under the same names. Each has its own answers, and neither can read, list, follow
+// or guess anything of the other; nor can a model be shown it. It stays so over a restart.
 func TestNothingShowsElsewhere(t *testing.T) {
 	t.Parallel()
 	d, a, b, _, secrets := twoTenants(t)
@@ -107,7 +107,8 @@ func TestNothingShowsElsewhere(t *testing.T) {
 	}
 }
 
-// follow reads the stream of calls, behind the call after ("" from now on); the returned function returns what came up to the end of a call.
+// follow reads the stream of calls, behind the call after ("" from now on); the returned function returns what came up
+// to the end of a call.
 func follow(t *testing.T, d *rig.Daemon, after string) func(until string) []byte {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())

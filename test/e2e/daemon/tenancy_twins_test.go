@@ -20,8 +20,8 @@ var cursors = []string{"/v1/sessions", "/v1/calls", "/v1/files", "/v1/maintenanc
 	"/v1/calls?session_id={session}", "/v1/calls?parent_call_id={call}", "/v1/inbox", "/v1/recommendations",
 	"/v1/tools", "/v1/signatures", "/v1/connections", "/v1/usage?by=role"}
 
-// Whatever headers a request has, and whatever a list is to go on behind: who names what is another person's or another namespace's gets the answer of one who
-// names what nobody has.
+// Whatever headers a request has, and whatever a list is to go on behind: who names what is another person's or another
+// namespace's gets the answer of one who names what nobody has.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// That a tool's answers were weak stands in the requests of whoever may use it, and says of another person's answers nothing but what the registered
-// contract names.
+// That a tool's answers were weak stands in the requests of whoever may use it, and says of another person's answers
+// nothing but what the registered contract names.
 func TestWeakAnswersShowNothing(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-of-ann-4711"

@@ -393,7 +393,8 @@ func (w *world) send(t *testing.T, method, path, body, token string, header map[
 	return got
 }
 
-// drifting is what changes in a list of tools while nobody does anything: a score ages, and what a tool cost is read again after a moment.
+// drifting is what changes in a list of tools while nobody does anything: a score ages, and what a tool cost is read
+// again after a moment.
 var drifting = regexp.MustCompile(`"score":[0-9.e-]+|"usage":\{[^}]*\}`)
 
 // state is what the side's namespace holds, as far as lists show it.

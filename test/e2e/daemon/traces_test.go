@@ -283,7 +283,8 @@ func TestTracesWithoutACollector(t *testing.T) {
 	}
 }
 
-// openMetrics scrapes as Prometheus does with exemplars. The form is unknown to the client that compares with the document.
+// openMetrics scrapes as Prometheus does with exemplars. The form is unknown to the client that compares with the
+// document.
 func openMetrics(t *testing.T, d *rig.Daemon) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.URL+"/metrics", nil)

@@ -94,8 +94,8 @@ func Check(calls []*Call, s State) (problems []string) {
 	return problems
 }
 
-// checkHistory: every acknowledged call is there once as it was answered, no other is there more often than it was sent, and
-// numbers are gapless.
+// checkHistory: every acknowledged call is there once as it was answered, no other is there more often than it was
+// sent, and numbers are gapless.
 func checkHistory(say say, session Session, history []Record, calls []*Call) {
 	there := map[string]Record{}
 	for i, r := range history {
@@ -204,7 +204,8 @@ func checkMethods(say say, space Namespace, records []Record, calls []*Call) {
 	}
 }
 
-// checkPrograms: a generation is one program, whoever answered with it and whenever. No two that the model writes are the same.
+// checkPrograms: a generation is one program, whoever answered with it and whenever. No two that the model writes are
+// the same.
 func checkPrograms(say say, space Namespace, calls []*Call) {
 	programs := map[[2]string]string{} // checksum by method and generation
 	same := func(method, generation, checksum, where string) {

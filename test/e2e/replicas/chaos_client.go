@@ -16,7 +16,8 @@ const (
 	namespaceHeader = "Recurgent-Namespace"
 )
 
-// capped is the namespace whose tokens have a cap. In it, and nowhere else, clients call methods that cost much to forge.
+// capped is the namespace whose tokens have a cap. In it, and nowhere else, clients call methods that cost much to
+// forge.
 const capped = "capped"
 
 // counter is the method that counts in a session's context.
@@ -47,8 +48,8 @@ type answer struct {
 	body   []byte
 }
 
-// call makes the call that choose fills in, with the argument that it returns. When ctx ends a call that may be repeated still
-// is, so that its end is known.
+// call makes the call that choose fills in, with the argument that it returns. When ctx ends a call that may be
+// repeated still is, so that its end is known.
 func (c *client) call(ctx context.Context, choose func(*Call) (arg any)) *Call {
 	call := &Call{Session: c.session.ID}
 	arg := choose(call)
@@ -101,8 +102,9 @@ func (c *client) pause(ctx context.Context, try int) {
 	}
 }
 
-// next chooses what to call: mostly the counter, which changes the context, sometimes a method that is new at the moment, and
-// sometimes one whose first program fails and is repaired. Where tokens have a cap, it is often one that costs much.
+// next chooses what to call: mostly the counter, which changes the context, sometimes a method that is new at the
+// moment, and sometimes one whose first program fails and is repaired. Where tokens have a cap, it is often one that
+// costs much.
 func (c *client) next(call *Call) (arg any) {
 	c.load.mu.Lock()
 	epoch := c.load.epoch

@@ -19,8 +19,8 @@ const most = 300
 // silence is how long a stream may bring nothing before its reader goes elsewhere: more than the time between pings.
 const silence = 20 * time.Second
 
-// A Reader follows the event stream of a namespace, at another address whenever a stream ends or was long enough, always behind the
-// last event that it has. Its methods may be called concurrently.
+// A Reader follows the event stream of a namespace, at another address whenever a stream ends or was long enough,
+// always behind the last event that it has. Its methods may be called concurrently.
 type Reader struct {
 	load      *Load
 	namespace string

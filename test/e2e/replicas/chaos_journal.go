@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A Journal keeps the requests, answers and faults of a run, one JSON object a line, and what the daemons wrote, in a directory
-// that outlives a run that failed. Its methods may be called concurrently; those of nil do nothing.
+// A Journal keeps the requests, answers and faults of a run, one JSON object a line, and what the daemons wrote, in a
+// directory that outlives a run that failed. Its methods may be called concurrently; those of nil do nothing.
 type Journal struct {
 	mu   sync.Mutex
 	file *os.File

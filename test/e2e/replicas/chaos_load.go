@@ -87,8 +87,8 @@ func (l *Load) client(s Session, n uint64) *client {
 // NextEpoch makes the methods that clients call now and then new ones, which must be forged.
 func (l *Load) NextEpoch() { l.change(func() { l.epoch, l.flaky = l.epoch+1, 0 }) }
 
-// fails says whether the next call of the method whose first program fails for some is one of those: every other one, so that the method is
-// repaired in each epoch, in a few epochs before it has a first program.
+// fails says whether the next call of the method whose first program fails for some is one of those: every other one,
+// so that the method is repaired in each epoch, in a few epochs before it has a first program.
 func (l *Load) fails(epoch int) (so bool) {
 	l.change(func() {
 		so = (l.flaky%2 == 1) != (epoch%4 == 3)

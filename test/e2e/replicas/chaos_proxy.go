@@ -1,8 +1,8 @@
-// Package chaos puts daemons under load while they are killed, stopped and cut off, and checks afterwards, against the record
-// of what clients sent and received, that nothing acknowledged was lost or done twice.
+// Package chaos puts daemons under load while they are killed, stopped and cut off, and checks afterwards, against the
+// record of what clients sent and received, that nothing acknowledged was lost or done twice.
 //
-// A Load sends calls and records them, by way of a Proxy that does to connections what networks do. Read reads what daemons
-// hold in the end, and Check compares both.
+// A Load sends calls and records them, by way of a Proxy that does to connections what networks do. Read reads what
+// daemons hold in the end, and Check compares both.
 package replicas
 
 import (
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A Proxy forwards the TCP connections of one address to another, which may change, and cuts, slows and half-closes them. Its
-// methods may be called concurrently.
+// A Proxy forwards the TCP connections of one address to another, which may change, and cuts, slows and half-closes
+// them. Its methods may be called concurrently.
 type Proxy struct {
 	Address string // host and port
 
@@ -66,14 +66,16 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// HalfCloseReplies ends what servers send, of all connections: clients see the end of the stream, and may go on sending.
+// HalfCloseReplies ends what servers send, of all connections: clients see the end of the stream, and may go on
+// sending.
 func (p *Proxy) HalfCloseReplies() {
 	for _, l := range p.open() {
 		closeWrite(l.client)
 	}
 }
 
-// HalfCloseRequests ends what clients send, of all connections: servers see the end of the stream, and may go on answering.
+// HalfCloseRequests ends what clients send, of all connections: servers see the end of the stream, and may go on
+// answering.
 func (p *Proxy) HalfCloseRequests() {
 	for _, l := range p.open() {
 		closeWrite(l.server)

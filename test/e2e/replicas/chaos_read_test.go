@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Read reads what the daemons hold, which is the same in all of them. lost says by epoch how many faults may each have cost a
-// flight. Readers are stopped once they have what the histories have.
+// Read reads what the daemons hold, which is the same in all of them. lost says by epoch how many faults may each have
+// cost a flight. Readers are stopped once they have what the histories have.
 func Read(all []*rig.Daemon, m *rig.Model, sessions []Session, lost map[string]int, readers map[string]*Reader) State {
 	s := State{Sessions: sessions, History: map[string][]Record{}, Counter: map[string]int{},
 		Namespaces: map[string]Namespace{}}

@@ -17,7 +17,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A replica is one of several daemons on a database, with a proxy before it, one for the other replicas, and one before its database.
+// A replica is one of several daemons on a database, with a proxy before it, one for the other replicas, and one before
+// its database.
 type replica struct {
 	*rig.Daemon
 	clients, peers, database *Proxy
@@ -115,8 +116,8 @@ func (r *replicatedRun) failOver() {
 	r.promote()
 }
 
-// failOverLate kills the standby first, for so long that commits are given up which wait for it. None of them may be acknowledged, since
-// the standby that is promoted has none of them.
+// failOverLate kills the standby first, for so long that commits are given up which wait for it. None of them may be
+// acknowledged, since the standby that is promoted has none of them.
 func (r *replicatedRun) failOverLate() {
 	r.cluster.KillStandby(r.t)
 	r.load.Failed(r.ctx, 2*len(r.sessions))
@@ -134,7 +135,8 @@ func (r *replicatedRun) promote() {
 	r.cluster.AddStandby(r.t)
 }
 
-// stopped stops the replica until it counts as dead, in one of the ways that it cannot notice, and waits until it has come back.
+// stopped stops the replica until it counts as dead, in one of the ways that it cannot notice, and waits until it has
+// come back.
 func (r *replicatedRun) away(stop func(one *replica) (goOn func())) {
 	one, other := r.next()
 	r.until(other, len(r.all)) // an earlier fault may have left one more, or one fewer
@@ -194,9 +196,9 @@ func (r *replicatedRun) troubles() []trouble {
 	}
 }
 
-// Three replicas on PostgreSQL: they are killed, stopped and cut off, from their database and from each other, the database fails
-// over, connections are cut, slowed, held and half-closed, and clocks jump. CHAOS_CALLS, CHAOS_FAULTS and CHAOS_SEED say how much,
-// and which.
+// Three replicas on PostgreSQL: they are killed, stopped and cut off, from their database and from each other, the
+// database fails over, connections are cut, slowed, held and half-closed, and clocks jump. CHAOS_CALLS, CHAOS_FAULTS
+// and CHAOS_SEED say how much, and which.
 func TestChaosReplicas(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 	defer cancel()

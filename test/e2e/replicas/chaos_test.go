@@ -36,8 +36,8 @@ type run struct {
 	lost     map[string]int // by epoch: faults that may each have cost a flight
 }
 
-// newRun has a load without addresses. CHAOS_SEED decides the choices of a run, though not their times. Without it they are always the same: make test-long STEPS=long_chaos takes
-// new ones.
+// newRun has a load without addresses. CHAOS_SEED decides the choices of a run, though not their times. Without it they
+// are always the same: make test-long STEPS=long_chaos takes new ones.
 func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
 	t.Helper()
 	seed := uint64(rig.Number(t, "CHAOS_SEED", 1))
@@ -118,7 +118,8 @@ func (r *run) make(troubles []trouble) {
 	<-done
 }
 
-// judge compares what clients saw with what daemons hold. It fails also where the faults met no load that could have shown anything.
+// judge compares what clients saw with what daemons hold. It fails also where the faults met no load that could have
+// shown anything.
 func (r *run) judge(all []*rig.Daemon) []*Call {
 	r.t.Helper()
 	calls, problems := r.load.Calls()
@@ -162,8 +163,8 @@ func (r *run) judge(all []*rig.Daemon) []*Call {
 	return calls
 }
 
-// One daemon on the disk store, behind a proxy: it is killed, shut down and stopped, its connections are cut, slowed, held and
-// half-closed, and its clock jumps. CHAOS_CALLS, CHAOS_FAULTS and CHAOS_SEED say how much, and which.
+// One daemon on the disk store, behind a proxy: it is killed, shut down and stopped, its connections are cut, slowed,
+// held and half-closed, and its clock jumps. CHAOS_CALLS, CHAOS_FAULTS and CHAOS_SEED say how much, and which.
 func TestChaosOnDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: kills real processes at random moments")

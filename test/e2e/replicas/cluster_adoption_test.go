@@ -16,7 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Replicas that adopt programs of one method at the same time, each for a contract of its own, keep all of them, by different names.
+// Replicas that adopt programs of one method at the same time, each for a contract of its own, keep all of them, by
+// different names.
 func TestAdoptionsMeet(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
@@ -49,8 +50,9 @@ type adopters struct {
 	calls    [3]int // by session
 }
 
-// together makes one call of the method at each of these replicas (counted round), each with its replica's contract. The model answers once all have asked it,
-// and what the replicas make of its answers is committed once all of them have decided.
+// together makes one call of the method at each of these replicas (counted round), each with its replica's contract.
+// The model answers once all have asked it, and what the replicas make of its answers is committed once all of them
+// have decided.
 func (a *adopters) together(method string, by ...int) (replies []rig.Reply) {
 	a.t.Helper()
 	answer := make(chan struct{})
@@ -108,7 +110,8 @@ func (a *adopters) waiting() (n int) {
 	return n
 }
 
-// check demands that the method has a generation for each reply, with its program, under a name of its own, that counts its one call.
+// check demands that the method has a generation for each reply, with its program, under a name of its own, that counts
+// its one call.
 func (a *adopters) check(method string, replies []rig.Reply) {
 	a.t.Helper()
 	programs, counted := map[string]string{}, 0 // programs: checksum by name

@@ -78,7 +78,8 @@ func signal(d *rig.Daemon, s syscall.Signal) {
 	}
 }
 
-// freeze stops the daemon's process. Its threads run on for a while after the signal was sent, long enough to take a connection: it waits for all of them.
+// freeze stops the daemon's process. Its threads run on for a while after the signal was sent, long enough to take a
+// connection: it waits for all of them.
 func freeze(d *rig.Daemon) {
 	d.T.Helper()
 	signal(d, syscall.SIGSTOP)

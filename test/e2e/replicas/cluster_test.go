@@ -13,7 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a person decides at one replica holds at the others with their next request: about recommendations, and what a signature is named.
+// What a person decides at one replica holds at the others with their next request: about recommendations, and what a
+// signature is named.
 func TestDecisionsElsewhere(t *testing.T) {
 	t.Parallel()
 	all, _ := countingReplicas(t, 2)
@@ -93,7 +94,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The sessions of a replica that is stopped for a while move. What it had begun is refused when it goes on, and it takes back nothing.
+// The sessions of a replica that is stopped for a while move. What it had begun is refused when it goes on, and it
+// takes back nothing.
 func TestStoppedForAWhile(t *testing.T) {
 	t.Parallel()
 	all, gate := countingReplicas(t, 2)

@@ -85,9 +85,9 @@ var outages = []outage{
 	}},
 }
 
-// While the database is away the daemon says so: /readyz is 503, and what needs it is refused with 503 and when to try again, by every
-// operation of the document; nothing is run and no model asked. A call that was under way is kept once, and all goes on by itself when the
-// database is back.
+// While the database is away the daemon says so: /readyz is 503, and what needs it is refused with 503 and when to try
+// again, by every operation of the document; nothing is run and no model asked. A call that was under way is kept once,
+// and all goes on by itself when the database is back.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	for _, o := range outages {
@@ -140,7 +140,8 @@ func away(t *testing.T, o outage) {
 	var sent sync.WaitGroup
 	for _, op := range operations(t, "/v1/sessions/{id}", "/v1/sessions/"+session, "{call_id}", got.CallID,
 		"/v1/files/{id}", "/v1/files/"+file,
-		"/v1/tools/{role}/proposals/{id}", "/v1/tools/finder/proposals/"+proposal, "{role}", "clerk", "{method}", "fetched",
+		"/v1/tools/{role}/proposals/{id}", "/v1/tools/finder/proposals/"+proposal, "{role}", "clerk", "{method}",
+		"fetched",
 		"/examples/{id}", "/examples/ex_1", "/audit/{id}", "/audit/"+entry, "/recommendations/{id}",
 		"/recommendations/rec_1", "/connections/{name}", "/connections/news",
 		"/namespaces/{name}", "/namespaces/acme", "/signatures/{name}", "/signatures/qa", "/functions/{name}",

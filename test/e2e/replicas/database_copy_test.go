@@ -109,8 +109,9 @@ func TestNoStoreIsMadeByReading(t *testing.T) {
 	}
 }
 
-// A daemon's store moves from a directory into a database, by store copy, by the export of a daemon, by that of the database, and back into
-// directories. Wherever it is a daemon says the same of everything, and goes on without asking the model.
+// A daemon's store moves from a directory into a database, by store copy, by the export of a daemon, by that of the
+// database, and back into directories. Wherever it is a daemon says the same of everything, and goes on without asking
+// the model.
 func TestStoresMove(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
@@ -154,7 +155,8 @@ func TestStoresMove(t *testing.T) {
 		l.goesOn(t, second, guarded.Host())
 	}
 
-	// Onward: by the daemon's export into another database, by the database's into a directory, by copy into another one.
+	// Onward: by the daemon's export into another database, by the database's into a directory, by copy into another
+	// one.
 	archives := t.TempDir()
 	byDaemon, byStore := filepath.Join(archives, "daemon.tar.gz"), filepath.Join(archives, "store.tar.gz")
 	rig.WriteAt(t, byDaemon, string(second.Do(http.StatusOK, http.MethodGet, "/v1/maintenance/export", nil).Body))

@@ -46,7 +46,8 @@ func holding(t *testing.T, database, text string) (found []string) {
 	return found
 }
 
-// use leaves the text in everything that the namespace keeps of a session, and returns the session and a file without one.
+// use leaves the text in everything that the namespace keeps of a session, and returns the session and a file without
+// one.
 func use(t *testing.T, d *rig.Daemon, text string) (session, file string) {
 	t.Helper()
 	session = d.Session("clerk", map[string]any{"context": map[string]any{"note": text},

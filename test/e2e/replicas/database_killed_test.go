@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A single daemon on a database that is killed answers for its sessions at once when it is started again, though its former self still counts as alive;
-// what that one had begun does not come back.
+// A single daemon on a database that is killed answers for its sessions at once when it is started again, though its
+// former self still counts as alive; what that one had begun does not come back.
 func TestKilledDaemonGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
 	d := on(t, rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}}), pgtest.NewDatabase(t), keyFile(t))

@@ -32,7 +32,8 @@ func upload(d *rig.Daemon, text string) string {
 	return id
 }
 
-// answers is what the daemon says of everything that it holds in these namespaces: each path's body, with ids that the lists show.
+// answers is what the daemon says of everything that it holds in these namespaces: each path's body, with ids that the
+// lists show.
 func answers(d *rig.Daemon, namespaces ...string) map[string]string {
 	d.T.Helper()
 	out := map[string]string{}

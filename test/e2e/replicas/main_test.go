@@ -1,5 +1,5 @@
-// Package replicas holds daemons that share a PostgreSQL database to the promises of one daemon, and daemons of both kinds to what they
-// promise while they are killed, stopped and cut off (chaos).
+// Package replicas holds daemons that share a PostgreSQL database to the promises of one daemon, and daemons of both
+// kinds to what they promise while they are killed, stopped and cut off (chaos).
 package replicas
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a host does wrong is nobody's authored error, even where the program passes it on: it has a type and a plain text, counts as
-// the source's failure, and asks no model. Afterwards the program serves as before.
+// What a host does wrong is nobody's authored error, even where the program passes it on: it has a type and a plain
+// text, counts as the source's failure, and asks no model. Afterwards the program serves as before.
 func TestFaultsOfHostsAreNobodysFault(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "small")
@@ -162,8 +162,8 @@ func TestUnansweredModelRequestsCount(t *testing.T) {
 	}
 }
 
-// A program that ends in the failure of another one's program, model or source is not to blame: it is kept, and serves once
-// the other does. What the other's program authored may be about what it was passed, and shows nothing.
+// A program that ends in the failure of another one's program, model or source is not to blame: it is kept, and serves
+// once the other does. What the other's program authored may be about what it was passed, and shows nothing.
 func TestParentIsKeptWhenAChildFails(t *testing.T) {
 	t.Parallel()
 	parent := func(child string) string {

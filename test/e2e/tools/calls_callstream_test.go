@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// stages returns the lines that --stream prints, without the parts that differ from run to run, such as what a stage that lasts waits for.
+// stages returns the lines that --stream prints, without the parts that differ from run to run, such as what a stage
+// that lasts waits for.
 func stages(stderr string) string {
 	var list []string
 	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
@@ -27,11 +28,12 @@ func stages(stderr string) string {
 	return strings.Join(list, "; ")
 }
 
-// --stream prints each stage on stderr, a line each if stderr is no terminal, and nothing else changes: stdout, its formats and the
-// exit codes are those of a call without it.
+// --stream prints each stage on stderr, a line each if stderr is no terminal, and nothing else changes: stdout, its
+// formats and the exit codes are those of a call without it.
 func TestCallStream(t *testing.T) {
 	t.Parallel()
-	// A call whose model answers at once may have ended before it can be followed: each answer waits for its stage to show.
+	// A call whose model answers at once may have ended before it can be followed: each answer waits for its stage to
+	// show.
 	add, forge, repair, fail := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	once := func(gate chan struct{}, code string) any { return openaitest.Reply{Wait: gate, Code: code} }
 	m := rig.NewModel(t, rig.Script{"calculator.add": {once(add, rig.ProgAdd)},

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Whole numbers beyond 2^53 leave a program as they came: sorted, kept in the context, passed to another tool. A json.RawMessage has the order of names, too. A program that would take one for 0 is repaired.
+// Whole numbers beyond 2^53 leave a program as they came: sorted, kept in the context, passed to another tool. A
+// json.RawMessage has the order of names, too. A program that would take one for 0 is repaired.
 func TestDigitsAreKept(t *testing.T) {
 	t.Parallel()
 	sorts := rig.Program("\trows, _ := call.Arg(0, \"rows\").([]any)\n\tsort.SliceStable(rows, func(i, j int) bool {\n\t\ta, _ := rows[i].(map[string]any)[\"name\"].(string)\n\t\tb, _ := rows[j].(map[string]any)[\"name\"].(string)\n\t\treturn a < b\n\t})\n\treturn rows, nil", "sort")

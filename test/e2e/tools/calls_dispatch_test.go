@@ -8,8 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The request for a method that takes free text shows the earlier calls of its session: only a model that knows the previous question
-// and its answer understands "no, I meant mum". Requests for other methods show neither arguments nor values.
+// The request for a method that takes free text shows the earlier calls of its session: only a model that knows the
+// previous question and its answer understands "no, I meant mum". Requests for other methods show neither arguments nor
+// values.
 func TestDispatchMethodsKnowWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	failing := rig.Program("\treturn nil, recurgent.Fail(\"not_found\", \"no such list\")")

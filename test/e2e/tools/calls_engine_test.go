@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Which engine ran a program is in its replies, its log entries and the metric, under each setting of --engine; ssa is an earlier name of go, and --native has no effect: a warning says
-// so.
+// Which engine ran a program is in its replies, its log entries and the metric, under each setting of --engine; ssa is
+// an earlier name of go, and --native has no effect: a warning says so.
 func TestEngines(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]struct{ engine, tier string }{"auto": {"go", "native"},
@@ -81,7 +81,8 @@ func TestNoEngine(t *testing.T) {
 	}
 }
 
-// A program that has to be compiled ends with the remedy where there is no compiler, however it comes to run, and the model is not asked for another.
+// A program that has to be compiled ends with the remedy where there is no compiler, however it comes to run, and the
+// model is not asked for another.
 func TestWithoutCompiler(t *testing.T) {
 	t.Parallel()
 	closure := rig.Program("\tf := func() int { return 1 }\n\treturn f(), nil")

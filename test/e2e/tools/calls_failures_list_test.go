@@ -6,8 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A labelledFailure is one failure with its label: a program that served once, pinned so that nothing fixes it, and how it fails the second
-// time; or a program that the gate does not let in.
+// A labelledFailure is one failure with its label: a program that served once, pinned so that nothing fixes it, and how
+// it fails the second time; or a program that the gate does not let in.
 type labelledFailure struct {
 	name     string
 	code     string

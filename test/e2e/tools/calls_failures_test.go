@@ -208,8 +208,8 @@ func wantClass(d *rig.Daemon, c labelledFailure, callID string, before map[strin
 	}
 }
 
-// deafPort is an address that is taken and where nobody listens, so that connections to it are refused for as long as the
-// test runs.
+// deafPort is an address that is taken and where nobody listens, so that connections to it are refused for as long as
+// the test runs.
 func deafPort(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a program notes stands in the call's log entry and in why, masked and bounded, whether the call ends ok or not; callers do not see it.
+// What a program notes stands in the call's log entry and in why, masked and bounded, whether the call ends ok or not;
+// callers do not see it.
 func TestNotesOfPrograms(t *testing.T) {
 	t.Parallel()
 	notes := rig.Program("\tcall.Log(\"%v rows for %v\", 3, call.Arg(0, \"for\"))\n\tfor i := range 200 {\n\t\tcall.Log(\"row %d %s\", i, strings.Repeat(\"x\", 3000))\n\t}\n"+

@@ -7,8 +7,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The first program of a method whose source fails is held, and not written anew by each call: it runs in the calls of the delay, and is stored as soon as it answers one
-// with a value. Nothing counts against it, and who is asked after the delay learns of no failure.
+// The first program of a method whose source fails is held, and not written anew by each call: it runs in the calls of
+// the delay, and is stored as soon as it answers one with a value. Nothing counts against it, and who is asked after
+// the delay learns of no failure.
 func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)

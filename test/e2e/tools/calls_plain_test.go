@@ -13,7 +13,8 @@ import (
 // progPlain gives errors without a type: of Bind, and one of its own.
 const progPlain = "\tvar in struct {\n\t\tN int `json:\"n\"`\n\t}\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, err\n\t}\n\tif in.N > 5 {\n\t\treturn nil, errors.New(\"too many\")\n\t}\n\treturn in.N, nil"
 
-// An error without a type is a failure of the program and is repaired, unless an argument is not what the program declares.
+// An error without a type is a failure of the program and is repaired, unless an argument is not what the program
+// declares.
 func TestErrorsWithoutATypeAreFailures(t *testing.T) {
 	t.Parallel()
 	first, fixed := declares(rig.Program(progPlain, "errors"), "n"),

@@ -21,7 +21,8 @@ func previews(d *rig.Daemon, query string) map[string]string {
 	return out
 }
 
-// Lists and the stream of calls have the beginnings of values for those who ask, where the value is kept, as it is kept: without secrets, and of a reader's own calls alone.
+// Lists and the stream of calls have the beginnings of values for those who ask, where the value is kept, as it is
+// kept: without secrets, and of a reader's own calls alone.
 func TestPreviewsOfValues(t *testing.T) {
 	t.Parallel()
 	echo := rig.Program("\tif call.Arg(0, \"what\") == nil {\n\t\treturn nil, recurgent.Fail(\"nothing\", \"no value\")\n\t}\n\treturn map[string]any{\"a\": call.Arg(0, \"what\"), \"z\": call.Arg(1, \"password\")}, nil")

@@ -7,7 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Whether a method responds is what its next call shows: whether a stored program answers it without a request to the model.
+// Whether a method responds is what its next call shows: whether a stored program answers it without a request to the
+// model.
 func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn 1, nil")}, "r.key": {rig.Program("\treturn 1, nil")},
@@ -58,7 +59,8 @@ func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	check("another program is asked for", s, "m", false, nil)
 }
 
-// A stored program responds while no model is asked for another one: after a person has changed what the method is for, and the model's server failed.
+// A stored program responds while no model is asked for another one: after a person has changed what the method is for,
+// and the model's server failed.
 func TestRespondsWhileNoModelIsAsked(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, rig.Status(http.StatusUnauthorized), progKelvin)

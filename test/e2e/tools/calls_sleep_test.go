@@ -8,9 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// time.Sleep moves the program's clock, in both engines, and live runs would wait for it: there a sleep that cannot end in time ends
-// the run at once, by the program's fault, unless its caller grants less than a second. How long a run waits is a
-// matter of TestSleep in internal/runtime/sandbox, which has a clock of its own.
+// time.Sleep moves the program's clock, in both engines, and live runs would wait for it: there a sleep that cannot end
+// in time ends the run at once, by the program's fault, unless its caller grants less than a second. How long a run
+// waits is a matter of TestSleep in internal/runtime/sandbox, which has a clock of its own.
 func TestSleepsInCalls(t *testing.T) {
 	t.Parallel()
 	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\td, err := time.ParseDuration(strconv.Itoa(int(ms)) + \"ms\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tbefore := time.Now()\n\ttime.Sleep(d)\n\treturn time.Since(before).Milliseconds(), nil", "time", "strconv")
@@ -52,7 +52,8 @@ func TestSleepsInCalls(t *testing.T) {
 	}
 }
 
-// A program that does not end within its callers' time fails, and is not replaced in a call of one of them: three in a row are repaired, with what is known.
+// A program that does not end within its callers' time fails, and is not replaced in a call of one of them: three in a
+// row are repaired, with what is known.
 func TestOverrunsAreRepairedLater(t *testing.T) {
 	t.Parallel()
 	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn ms, nil", "time")

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Programs that delegate to cinema.list with the deliverable and the purpose that they are given, and programs of cinema.list.
+// Programs that delegate to cinema.list with the deliverable and the purpose that they are given, and programs of
+// cinema.list.
 var (
 	progDelegates = rig.Program(
 		"\tk := recurgent.Contract{}\n\tk.Deliverable, _ = call.Arg(0, \"deliverable\").(map[string]any)\n\tk.Purpose, _ = call.Arg(1, \"purpose\").(string)\n" +
@@ -36,8 +37,8 @@ func wantKept(d *rig.Daemon, purpose, deliverable any) {
 	}
 }
 
-// 001:92, 99 and 003:18: the contract that a program delegates with is kept also where the tool was known already, a stricter one takes its place, a
-// weaker one does not, and the tool's program is held to it at once, whoever calls.
+// 001:92, 99 and 003:18: the contract that a program delegates with is kept also where the tool was known already, a
+// stricter one takes its place, a weaker one does not, and the tool's program is held to it at once, whoever calls.
 func TestBuildersStrengthenContracts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.use": {progUses}, "office.gather": {progDelegates},
@@ -84,8 +85,9 @@ func TestStrengthenedContractBindsEveryCall(t *testing.T) {
 	wantKept(d, nil, atLeast(1))
 }
 
-// Two builders write the same check in different ways: with a type in capitals, in a list, or the required keys in another order. None of it asks for another
-// program, and neither does a program of an earlier version, to which they were different.
+// Two builders write the same check in different ways: with a type in capitals, in a list, or the required keys in
+// another order. None of it asks for another program, and neither does a program of an earlier version, to which they
+// were different.
 func TestWritingIsNoContract(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates},
@@ -122,7 +124,8 @@ func TestWritingIsNoContract(t *testing.T) {
 	}
 }
 
-// A loop of ever stricter contracts changes the registry a few times for each run, costs the program nothing, and leaves one contract.
+// A loop of ever stricter contracts changes the registry a few times for each run, costs the program nothing, and
+// leaves one contract.
 func TestInsistingBuilder(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"office.insist": {progInsists}, "cinema.list": {twoMovies}}))
@@ -187,8 +190,8 @@ func decide(d *rig.Daemon, entry object, name string) rig.Response {
 	return rig.Response{}
 }
 
-// A person's contract is changed by a person: a program's stricter one waits in the inbox, once, in plain words. Accepted it is in force, audited and undone like
-// any contract; rejected it does not come again.
+// A person's contract is changed by a person: a program's stricter one waits in the inbox, once, in plain words.
+// Accepted it is in force, audited and undone like any contract; rejected it does not come again.
 func TestStricterThanAPersons(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "cinema.list": {twoMovies}})
@@ -254,8 +257,8 @@ func TestStricterThanAPersons(t *testing.T) {
 	}
 }
 
-// Of a tool that another owner's call made a program changes no contract: it proposes, also where nobody had written one. What one owner's programs propose no
-// other who may not operate sees.
+// Of a tool that another owner's call made a program changes no contract: it proposes, also where nobody had written
+// one. What one owner's programs propose no other who may not operate sees.
 func TestStricterThanAnothers(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "desk.gather": {progDelegates},
@@ -294,7 +297,8 @@ func TestStricterThanAnothers(t *testing.T) {
 	}
 }
 
-// A program of another owner's changes no contract on behalf of who calls it, nor does one's own for another who calls it.
+// A program of another owner's changes no contract on behalf of who calls it, nor does one's own for another who calls
+// it.
 func TestAnothersProgramChangesNoContract(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "desk.gather": {progDelegates},

@@ -16,8 +16,9 @@ var (
 	wrapped       = object{"deliverable": object{"type": "object", "required": []any{"v"}}}
 )
 
-// A program that was written for the contract of a call or of a session is corrected by that contract: the model is shown it, what breaks it is no correction, and a
-// call without a contract gets nothing of it. Another program that answers calls without one stays as it is.
+// A program that was written for the contract of a call or of a session is corrected by that contract: the model is
+// shown it, what breaks it is no correction, and a call without a contract gets nothing of it. Another program that
+// answers calls without one stays as it is.
 func TestCorrectionsKeepTheContractOfTheirCall(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(d *rig.Daemon) rig.Reply{
@@ -60,8 +61,9 @@ func TestCorrectionsKeepTheContractOfTheirCall(t *testing.T) {
 	}
 }
 
-// Where all programs of a method were written for contracts of callers, a correction of one stays theirs, and lists promise nothing of it: a call without a contract gets a program of its own,
-// and from then on lists have that one's interface.
+// Where all programs of a method were written for contracts of callers, a correction of one stays theirs, and lists
+// promise nothing of it: a call without a contract gets a program of its own, and from then on lists have that one's
+// interface.
 func TestListsPromiseWhatACallWithoutContractGets(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"unit.m": {progWrapped, progWrappedOK, rig.ProgGiven}})

@@ -8,8 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A call without a contract is not answered by a program that was written for the contract of another call, of a session or of a delegation: it gets a program of its own, which is
-// no successor of the other one's answers. Each kind of call keeps its program, over a restart too.
+// A call without a contract is not answered by a program that was written for the contract of another call, of a
+// session or of a delegation: it gets a program of its own, which is no successor of the other one's answers. Each kind
+// of call keeps its program, over a restart too.
 func TestOthersContractsAnswerNobodyElse(t *testing.T) {
 	t.Parallel()
 	wrapped := rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil")
@@ -58,7 +59,8 @@ func TestOthersContractsAnswerNobodyElse(t *testing.T) {
 	}
 }
 
-// Without a model a call without a contract ends as one of a method that has no program, not with what was written for somebody else.
+// Without a model a call without a contract ends as one of a method that has no program, not with what was written for
+// somebody else.
 func TestOthersContractsAnswerNobodyInAnOutage(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"unit.m": {rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil"),

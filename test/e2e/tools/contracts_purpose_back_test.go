@@ -14,7 +14,8 @@ func registered(d *rig.Daemon, contract object) object {
 	return d.Do(http.StatusOK, http.MethodPut, "/v1/tools/units", contract).Object(d.T)
 }
 
-// wantBack checks that the reply names gen-1 as what came back and breaks the example, that the inbox has it, and that it answers.
+// wantBack checks that the reply names gen-1 as what came back and breaks the example, that the inbox has it, and that
+// it answers.
 func wantBack(d *rig.Daemon, reply object, s string, example any) object {
 	d.T.Helper()
 	back, _ := reply["brought_back"].([]any)
@@ -57,7 +58,8 @@ func undoPut(d *rig.Daemon) object {
 	return nil
 }
 
-// A program that words set back bring back is held to the examples of now: what it breaks stands in the reply and in the inbox, until a person decides.
+// A program that words set back bring back is held to the examples of now: what it breaks stands in the reply and in
+// the inbox, until a person decides.
 func TestPurposeSetBackAgainstExamples(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"approve", "stay", "drop the example", "change it again", "undo"} {
@@ -99,7 +101,8 @@ func TestPurposeSetBackAgainstExamples(t *testing.T) {
 	}
 }
 
-// The undo of the change that a program was written for brings the one of before back in the same way, and so does a restore from the archive.
+// The undo of the change that a program was written for brings the one of before back in the same way, and so does a
+// restore from the archive.
 func TestPurposeUndoneAgainstExamples(t *testing.T) {
 	t.Parallel()
 	d, _, s, id := changedTwice(t)
@@ -133,7 +136,8 @@ func TestPurposeSetBackOfManyMethods(t *testing.T) {
 	}
 }
 
-// What a method and its tool show as stale is what its call would say: of what answers, neither degraded nor made for another contract.
+// What a method and its tool show as stale is what its call would say: of what answers, neither degraded nor made for
+// another contract.
 func TestStaleIsAsTheCallSays(t *testing.T) {
 	t.Parallel()
 	stale := func(d *rig.Daemon, want float64) {

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Without a model the old program answers, and is said to be stale. Nothing counts against it, the model is left alone for the delay, and is asked again after it.
+// Without a model the old program answers, and is said to be stale. Nothing counts against it, the model is left alone
+// for the delay, and is asked again after it.
 func TestPurposeWithoutModel(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, rig.Status(http.StatusUnauthorized), rig.Status(http.StatusUnauthorized), progKelvin)
@@ -69,8 +70,8 @@ func TestPurposeWithoutProgram(t *testing.T) {
 	}
 }
 
-// A program that fails nothing but examples waits for a person, and the old one answers without a further request. Approved, it serves; rejected, the old program
-// is right for the purpose of now.
+// A program that fails nothing but examples waits for a person, and the old one answers without a further request.
+// Approved, it serves; rejected, the old program is right for the purpose of now.
 func TestPurposeAgainstExamples(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"approve", "rollback", "drop"} {
@@ -122,7 +123,8 @@ func TestPurposeAgainstExamples(t *testing.T) {
 	}
 }
 
-// Putting examples again, under another id or with another expectation, decides nothing about the program that waits for them.
+// Putting examples again, under another id or with another expectation, decides nothing about the program that waits
+// for them.
 func TestPurposeExamplesPutAgain(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin)
@@ -156,7 +158,8 @@ func TestPurposeExamplesPutAgain(t *testing.T) {
 	wantFresh(d, d.Call(s, "convert", 0), 273.15, "gen-2") // none that asked the same is left
 }
 
-// While a program waits the purpose may change again: then another one is asked for, by the program that answers. Back at the words of before nothing is stale.
+// While a program waits the purpose may change again: then another one is asked for, by the program that answers. Back
+// at the words of before nothing is stale.
 func TestPurposeChangedAgainWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin, progRankine)
@@ -219,7 +222,8 @@ func TestPurposeAskedOnceByManyCalls(t *testing.T) {
 	}
 }
 
-// unchanged is no answer where no program is shown: the model gets that said and is asked again. Beside a whole program it does not count.
+// unchanged is no answer where no program is shown: the model gets that said and is asked again. Beside a whole program
+// it does not count.
 func TestUnchangedWhereThereIsNothingToKeep(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"units.convert": {unchanged(), progFahrenheit,
@@ -254,8 +258,9 @@ func TestPurposeKeptInText(t *testing.T) {
 	}
 }
 
-// What holds a method as it is holds it for a changed purpose: pinned, it answers and is said to be stale; approval comes before a program for another purpose; under
-// a switch the program that is written is for the purpose of now, and is asked about when the switch is back; without repairs it is asked about all the same.
+// What holds a method as it is holds it for a changed purpose: pinned, it answers and is said to be stale; approval
+// comes before a program for another purpose; under a switch the program that is written is for the purpose of now, and
+// is asked about when the switch is back; without repairs it is asked about all the same.
 func TestPurposeUnderSwitches(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin)
@@ -302,8 +307,8 @@ func TestPurposeWithRepairsOff(t *testing.T) {
 	wantAsked(t, m, 2)
 }
 
-// A person's own word is enough: who promotes or puts in a program after the change says that it is right for it. The undo of the change brings the words back, and
-// with them the program.
+// A person's own word is enough: who promotes or puts in a program after the change says that it is right for it. The
+// undo of the change brings the words back, and with them the program.
 func TestPurposeByPersons(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin)
@@ -324,7 +329,8 @@ func TestPurposeByPersons(t *testing.T) {
 	wantAsked(t, m, 2)
 }
 
-// A changed deliverable with a changed purpose has the program repaired for both: what it answered before binds nothing.
+// A changed deliverable with a changed purpose has the program repaired for both: what it answered before binds
+// nothing.
 func TestPurposeChangedWithDeliverable(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin)
@@ -341,8 +347,8 @@ func TestPurposeChangedWithDeliverable(t *testing.T) {
 	wantAsked(t, m, 2)
 }
 
-// Who may call and not operate changes no purpose, and sees of the examples that a program breaks only those of their own calls. Another namespace's
-// method of the same name is not concerned.
+// Who may call and not operate changes no purpose, and sees of the examples that a program breaks only those of their
+// own calls. Another namespace's method of the same name is not concerned.
 func TestPurposeOfOthers(t *testing.T) {
 	t.Parallel()
 	ann, op := guarded(t, rig.NewModel(t, rig.Script{"units.convert": {progFahrenheit, progKelvin}}))

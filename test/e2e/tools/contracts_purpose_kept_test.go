@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// While a program waits, the words of before bring back what was made for them, also past the program that answered last, and without a request.
+// While a program waits, the words of before bring back what was made for them, also past the program that answered
+// last, and without a request.
 func TestPurposeSetBackWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin, progRankine)
@@ -21,8 +22,9 @@ func TestPurposeSetBackWhileOneWaits(t *testing.T) {
 	wantAsked(t, m, 3)
 }
 
-// A program that the model keeps has to hold the active examples, as a new one has to. One that does not is no answer, be it that the model says unchanged or gives the same
-// program: it is asked again, with the example, and without budget the old program stays stale.
+// A program that the model keeps has to hold the active examples, as a new one has to. One that does not is no answer,
+// be it that the model says unchanged or gives the same program: it is asked again, with the example, and without
+// budget the old program stays stale.
 func TestPurposeKeptAgainstExamples(t *testing.T) {
 	t.Parallel()
 	for name, keeps := range map[string]any{"unchanged": unchanged(), "the same program": progFahrenheit} {

@@ -6,8 +6,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A model that is slower than the calls have time costs one request, not one for each call: the old program answers within the call, and nobody is asked during the
-// delay after it. A call with more time asks at once. It is the same for a changed purpose and for a program that a person has asked for.
+// A model that is slower than the calls have time costs one request, not one for each call: the old program answers
+// within the call, and nobody is asked during the delay after it. A call with more time asks at once. It is the same
+// for a changed purpose and for a program that a person has asked for.
 func TestSlowModelDoesNotTakeTheProgramAway(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(d *rig.Daemon){

@@ -14,7 +14,8 @@ const (
 	toKelvin     = "celsius to kelvin"
 )
 
-// degrees are programs that answer 0 with these numbers, each by an addition, so that no text of one stands in another's.
+// degrees are programs that answer 0 with these numbers, each by an addition, so that no text of one stands in
+// another's.
 var (
 	progFahrenheit = rig.Program("\tc, _ := call.Arg(0, \"celsius\").(float64)\n\treturn c*9/5 + 32, nil")
 	progKelvin     = rig.Program("\tc, _ := call.Arg(0, \"celsius\").(float64)\n\treturn c + 273.15, nil")
@@ -39,7 +40,8 @@ func registers(d *rig.Daemon, contract object) {
 	}
 }
 
-// warm starts a daemon whose units.convert was forged for Fahrenheit and registered so; the model answers what comes then in turn.
+// warm starts a daemon whose units.convert was forged for Fahrenheit and registered so; the model answers what comes
+// then in turn.
 func warm(t *testing.T, answers ...any) (*rig.Daemon, *rig.Model, string) {
 	t.Helper()
 	m := rig.NewModel(t, rig.Script{"units.convert": append([]any{progFahrenheit}, answers...)})
@@ -58,7 +60,8 @@ func wantAsked(t *testing.T, m *rig.Model, n int) {
 	}
 }
 
-// wantStale checks that a stored program answered, and that the reply, the log and the method say that it may not do what it is for.
+// wantStale checks that a stored program answered, and that the reply, the log and the method say that it may not do
+// what it is for.
 func wantStale(d *rig.Daemon, got rig.Reply, value any) {
 	d.T.Helper()
 	d.WantValue(got, value, "persisted")
@@ -82,8 +85,9 @@ func wantFresh(d *rig.Daemon, got rig.Reply, value any, generation string) {
 	}
 }
 
-// 001:167, 355: after a person's change of the purpose the next call asks once, with the program and what it was for, and the new program serves. What
-// the one before answered is no test of it. Set back, the program of before serves without a request.
+// 001:167, 355: after a person's change of the purpose the next call asks once, with the program and what it was for,
+// and the new program serves. What the one before answered is no test of it. Set back, the program of before serves
+// without a request.
 func TestSeed001Line167PurposeChanged(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, progKelvin)
@@ -131,8 +135,8 @@ func TestSeed001Line167PurposeChanged(t *testing.T) {
 	wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1") // a person said so
 }
 
-// The model may say that the program does what the purpose now says: it answers that call, and no further one asks, after a restart neither. Acceptance and failure
-// policy count like the purpose.
+// The model may say that the program does what the purpose now says: it answers that call, and no further one asks,
+// after a restart neither. Acceptance and failure policy count like the purpose.
 func TestPurposeChangedProgramKept(t *testing.T) {
 	t.Parallel()
 	d, m, s := warm(t, unchanged(), submits(object{"unchanged": "true", "code": ""}),
@@ -170,8 +174,8 @@ func TestPurposeChangedProgramKept(t *testing.T) {
 	wantAsked(t, m, 4)
 }
 
-// Nothing is asked where nothing of the purpose has changed: the same again, white space, another form of the same JSON, a changed deliverable that the program
-// keeps to, and what a session or a call brings of its own.
+// Nothing is asked where nothing of the purpose has changed: the same again, white space, another form of the same
+// JSON, a changed deliverable that the program keeps to, and what a session or a call brings of its own.
 func TestPurposeNotChanged(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"units.convert": {progFahrenheit, progKelvin}})
@@ -201,8 +205,8 @@ func TestPurposeNotChanged(t *testing.T) {
 	}
 }
 
-// A program for a purpose that one session brought is as good as before for that session, and is looked at for the others when a person registers another one.
-// The session's own words are no change of a person's.
+// A program for a purpose that one session brought is as good as before for that session, and is looked at for the
+// others when a person registers another one. The session's own words are no change of a person's.
 func TestPurposeOfASession(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"units.convert": {progFahrenheit, progKelvin}})

@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Where people have taken back all that they had said of a role, there is nothing that its programs may not do: the one that serves goes on, and nobody is asked; one
-// that was made before anybody had said something comes back.
+// Where people have taken back all that they had said of a role, there is nothing that its programs may not do: the one
+// that serves goes on, and nobody is asked; one that was made before anybody had said something comes back.
 func TestPurposeTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, takesBack := range map[string]func(d *rig.Daemon, put string){

@@ -19,7 +19,8 @@ func newStrictDaemon(t *testing.T, m *rig.Model) *rig.Daemon {
 	return d
 }
 
-// Clients see each constraint accept and refuse the right values, and the metric counts each violation under its mismatch.
+// Clients see each constraint accept and refuse the right values, and the metric counts each violation under its
+// mismatch.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	const movies = `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`

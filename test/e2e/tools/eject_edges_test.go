@@ -22,8 +22,8 @@ func put(d *rig.Daemon, role, method, code, examples string) {
 	}
 }
 
-// Names that are no Go identifiers, that collide, and that are quotes and directives, make a module that builds; secrets stay out of it, and what is
-// not there is named.
+// Names that are no Go identifiers, that collide, and that are quotes and directives, make a module that builds;
+// secrets stay out of it, and what is not there is named.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
@@ -174,8 +174,8 @@ func editFile(t *testing.T, path, old, text string) {
 	}
 }
 
-// A program that was changed by hand fails the tests of its module: recorded answers are compared, and what it fetches beyond the recording is
-// named. Headers of fetches are not written.
+// A program that was changed by hand fails the tests of its module: recorded answers are compared, and what it fetches
+// beyond the recording is named. Headers of fetches are not written.
 func TestChangedPrograms(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)

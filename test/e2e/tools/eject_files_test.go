@@ -28,8 +28,8 @@ func storedFiles(d *rig.Daemon) map[string]string {
 	return names
 }
 
-// Examples that read files hold in another daemon, too: tools import uploads the files. Those of a method that is refused do not stay, and what the
-// daemon has is not uploaded again.
+// Examples that read files hold in another daemon, too: tools import uploads the files. Those of a method that is
+// refused do not stay, and what the daemon has is not uploaded again.
 func TestImportBringsTheFilesOfExamples(t *testing.T) {
 	t.Parallel()
 	d, other := rig.Start(t, nil), rig.Start(t, nil)

@@ -188,8 +188,8 @@ func chosenHalves(random *rand.Rand) (chosen [][2]half) {
 	return chosen
 }
 
-// Every tool of a generated set passes its tests as plain Go, and no case is left out: tools that read files, make some, fetch some, delegate,
-// remember and fail, under awkward names.
+// Every tool of a generated set passes its tests as plain Go, and no case is left out: tools that read files, make
+// some, fetch some, delegate, remember and fail, under awkward names.
 func TestGeneratedToolsEject(t *testing.T) {
 	t.Parallel()
 	seed := rig.Number(t, "EJECT_SEED", 1)
@@ -248,7 +248,8 @@ func TestGeneratedToolsEject(t *testing.T) {
 	ejectsWhole(t, d, role, len(chosen)+1)
 }
 
-// ejectsWhole ejects a role, and runs the tests of the module: there is a case of each program at least, and each passes.
+// ejectsWhole ejects a role, and runs the tests of the module: there is a case of each program at least, and each
+// passes.
 func ejectsWhole(t *testing.T, d *rig.Daemon, role string, programs int) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "generated")

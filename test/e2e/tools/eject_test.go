@@ -58,8 +58,8 @@ const page = "<table><tr><th>Name<th>Price<tr><td>Fig<td>2.50</table>"
 var progPrices = rig.Program(
 	"\tdoc, err := html.Parse(call.Arg(0, \"page\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout := map[string]string{}\n\tfor _, row := range doc.Records() {\n\t\tout[row[\"Name\"]] = row[\"Price\"]\n\t}\n\treturn out, nil", "recurgent/html")
 
-// Programs that compute, delegate, keep memory, fetch and read keywords are tested and called as plain Go, and answer the same in another
-// daemon, which has no model.
+// Programs that compute, delegate, keep memory, fetch and read keywords are tested and called as plain Go, and answer
+// the same in another daemon, which has no model.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)

@@ -42,7 +42,8 @@ func goCases() map[string]goCase {
 	}
 }
 
-// The compiler makes an executable of each program at its first call. From then on that answers, also after a restart, and is made again where it is gone.
+// The compiler makes an executable of each program at its first call. From then on that answers, also after a restart,
+// and is made again where it is gone.
 func TestEngineGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles the packages that programs import")
@@ -96,7 +97,8 @@ func TestEngineGo(t *testing.T) {
 	}
 }
 
-// A program that needs more than a build may have is refused with a text that says so, and repaired. The same program is not compiled again, also after a restart.
+// A program that needs more than a build may have is refused with a text that says so, and repaired. The same program
+// is not compiled again, also after a restart.
 func TestProgramsTooLargeToCompile(t *testing.T) {
 	t.Parallel()
 	own := "\t_ = " + strconv.Quote(rand.Text()) + "\n" // so that nobody has compiled it before

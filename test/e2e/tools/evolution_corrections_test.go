@@ -31,7 +31,8 @@ func wantReask(d *rig.Daemon, first, second rig.Reply, signal string) {
 }
 
 // A question asked again is a correction on cold and on warm calls, of weak values and of errors, in the same and in
-// similar words; both calls name each other, also after the daemon was killed; and a correction that spans a restart is one.
+// similar words; both calls name each other, also after the daemon was killed; and a correction that spans a restart is
+// one.
 func TestCorrections(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
@@ -151,8 +152,8 @@ func without(o map[string]any, keys ...string) map[string]any {
 	return out
 }
 
-// A recommendation does nothing by itself. Applied by a person it does what it proposes and no more,
-// is in the audit trail, and one call takes it back: the registry, the artifact and the list are as they were, to the byte.
+// A recommendation does nothing by itself. Applied by a person it does what it proposes and no more, is in the audit
+// trail, and one call takes it back: the registry, the artifact and the list are as they were, to the byte.
 func TestAdviceIsTakenBackExactly(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{

@@ -10,7 +10,8 @@ import (
 )
 
 // Every prediction that the model was asked for is in the call log, with its usage and its outcome, in a session and
-// without one, by name and not, answered or not; nobody can judge it as a program's answer. A refused one leaves nothing.
+// without one, by name and not, answered or not; nobody can judge it as a program's answer. A refused one leaves
+// nothing.
 func TestEveryPredictionIsListed(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})

@@ -111,8 +111,8 @@ func TestPredictNamedAndInASession(t *testing.T) {
 		"inputs": map[string]any{"question": "q"}, "session_id": "sess_none"})
 }
 
-// Examples that are stored with a named signature come before the history, survive a restart, and give way to those that a
-// request brings.
+// Examples that are stored with a named signature come before the history, survive a restart, and give way to those
+// that a request brings.
 func TestPredictDemos(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})

@@ -11,9 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The movie scenario from end to end. A weak ok is left as it is
-// and noted; the user asks again; a stronger contract is recommended with a simulation; a person applies it; the artifact is
-// stale and is repaired under the new contract; and all is taken back in one call.
+// The movie scenario from end to end. A weak ok is left as it is and noted; the user asks again; a stronger contract is
+// recommended with a simulation; a person applies it; the artifact is stale and is repaired under the new contract; and
+// all is taken back in one call.
 func TestMovieScenario(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}})
@@ -67,7 +67,8 @@ func tools(d *rig.Daemon) map[string][]byte {
 	return all
 }
 
-// checkStrongerContract checks that an evaluation changes nothing and recommends the stronger contract, and returns that.
+// checkStrongerContract checks that an evaluation changes nothing and recommends the stronger contract, and returns
+// that.
 func checkStrongerContract(d *rig.Daemon, first rig.Reply) map[string]any {
 	d.T.Helper()
 	d.Restart() // everything is in files

@@ -20,7 +20,8 @@ var (
 		"\tif call.Arg(0, \"question\") == nil {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"no question\")\n\t}\n\tout := []any{}\n\tfor _, turn := range call.InputHistory() {\n\t\tout = append(out, turn)\n\t}\n\treturn out, nil")
 )
 
-// Programs and clients find the session's records as conversation_history in its context; what a client stored there is kept aside, whatever it is.
+// Programs and clients find the session's records as conversation_history in its context; what a client stored there is
+// kept aside, whatever it is.
 func TestContextHistory(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.recall": {progContextKey}})

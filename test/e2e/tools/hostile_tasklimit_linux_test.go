@@ -18,8 +18,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Environment variables for child processes of the test. The daemon's child reads the control group to join before it starts, or how many more
-// tasks than now its user, who is not root, may have. The third is for a helper of that user: the process to limit.
+// Environment variables for child processes of the test. The daemon's child reads the control group to join before it
+// starts, or how many more tasks than now its user, who is not root, may have. The third is for a helper of that user:
+// the process to limit.
 const (
 	taskGroup   = "HOSTILE_TASK_GROUP"
 	userTasks   = "HOSTILE_USER_TASKS"
@@ -66,8 +67,9 @@ func changeLimit(process string) error {
 	return unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
 }
 
-// limitUser limits the tasks of the daemon's user. Root has no such limit, so the process gives its directory to another user, becomes that user, and
-// executes itself again, since a process that has changed its user differs from one that a user starts.
+// limitUser limits the tasks of the daemon's user. Root has no such limit, so the process gives its directory to
+// another user, becomes that user, and executes itself again, since a process that has changed its user differs from
+// one that a user starts.
 func limitUser(more string) error {
 	n, err := strconv.Atoi(more)
 	if err != nil {
@@ -131,8 +133,9 @@ func setTasks(dir string, most int) error {
 		0o644) //nolint:gosec // a file of the kernel
 }
 
-// A daemon with a limit of its threads and processes, as compose's pids_limit and systemd's TasksMax set one, answers more calls at once than
-// it has room for runners, and says what its room is. When others take that room it says so of the calls that would need it, and lives.
+// A daemon with a limit of its threads and processes, as compose's pids_limit and systemd's TasksMax set one, answers
+// more calls at once than it has room for runners, and says what its room is. When others take that room it says so of
+// the calls that would need it, and lives.
 func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")

@@ -117,7 +117,8 @@ func permits(p hostile.Program, end, value string) bool {
 	return p.Permits(end, value) || slices.Contains(p.Allow, "corrected="+corrected)
 }
 
-// endOf makes a call, of so many milliseconds at most, and returns how it ended. A call that takes longer than the rig's patience is "no answer".
+// endOf makes a call, of so many milliseconds at most, and returns how it ended. A call that takes longer than the
+// rig's patience is "no answer".
 func endOf(d *rig.Daemon, session, method string, timeout int) (end, value string) {
 	r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls",
 		fmt.Appendf(nil, `{"method":%q,"args":[7],"timeout_ms":%d}`, method, timeout), nil)

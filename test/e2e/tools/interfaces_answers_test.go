@@ -45,8 +45,8 @@ func perform(d *rig.Daemon, k *rig.Task) (wrong []string) {
 	return wrong
 }
 
-// asDeclared gives keywords the names that the method's interface has, as a caller does who looks first: a name that it lacks becomes
-// that of the parameter in the same place. Few purposes name their parameters.
+// asDeclared gives keywords the names that the method's interface has, as a caller does who looks first: a name that it
+// lacks becomes that of the parameter in the same place. Few purposes name their parameters.
 func asDeclared(d *rig.Daemon, k *rig.Task, kwargs json.RawMessage) json.RawMessage {
 	r := d.Send("GET", "/v1/tools/"+k.Role+"/methods/"+k.Method, nil, nil)
 	if r.Status != http.StatusOK {
@@ -105,8 +105,8 @@ func members(object json.RawMessage) (list []member) {
 	return list
 }
 
-// TestAnswers runs what a model wrote that saw nothing but the prompts of before and after the last rewriting of the prompt, and
-// holds all programs to the answers that are right: the shorter prompt has lost none.
+// TestAnswers runs what a model wrote that saw nothing but the prompts of before and after the last rewriting of the
+// prompt, and holds all programs to the answers that are right: the shorter prompt has lost none.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	list := rig.Tasks(t, "testdata/tasks.json")
@@ -131,8 +131,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPrompts writes the prompts of the tasks as a model gets them, one file a task, where -prompts says so; it checks that there
-// is one for each.
+// TestPrompts writes the prompts of the tasks as a model gets them, one file a task, where -prompts says so; it checks
+// that there is one for each.
 func TestPrompts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{})
@@ -157,8 +157,9 @@ func writePrompt(t *testing.T, file string, q rig.Question) {
 	rig.WriteAt(t, file, "==== system ====\n"+q.System+"\n==== user ====\n"+q.User+"\n")
 }
 
-// TestOneAnswer checks the answer that -answer names to the prompt of task -task: go test -run TestOneAnswer -task 7 -answer FILE.
-// The file is the whole reply of a model: text with a fenced block of Go, or the JSON arguments of submit_program.
+// TestOneAnswer checks the answer that -answer names to the prompt of task -task: go test -run TestOneAnswer -task 7
+// -answer FILE. The file is the whole reply of a model: text with a fenced block of Go, or the JSON arguments of
+// submit_program.
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
 	list := rig.Tasks(t, "testdata/tasks.json")

@@ -47,8 +47,8 @@ func wantRefused(d *rig.Daemon, t *testing.T, got rig.Reply, metadata map[string
 	}
 }
 
-// A call that does not fit the declared parameters is refused before the program runs, by whatever way it comes; the program's health, and what it would be
-// forged anew for, stay as they are.
+// A call that does not fit the declared parameters is refused before the program runs, by whatever way it comes; the
+// program's health, and what it would be forged anew for, stay as they are.
 func TestArityIsHeld(t *testing.T) {
 	t.Parallel()
 	asks := func(call string) string {
@@ -151,8 +151,8 @@ func TestUnknownArgumentsWiden(t *testing.T) {
 	}
 }
 
-// The first program takes what its own call gives: what is read and not declared is added, what the call lacks and the program does without is optional, and
-// what is neither read nor declared goes back to the model.
+// The first program takes what its own call gives: what is read and not declared is added, what the call lacks and the
+// program does without is optional, and what is neither read nor declared goes back to the model.
 func TestFirstProgramTakesItsCall(t *testing.T) {
 	t.Parallel()
 	lenient := rig.Program("\tlimit, ok := call.Arg(1, \"limit\").(float64)\n\tif !ok {\n\t\tlimit = 10\n\t}\n\treturn []any{call.Arg(0, \"text\"), limit}, nil")
@@ -185,8 +185,8 @@ func TestFirstProgramTakesItsCall(t *testing.T) {
 	}
 }
 
-// A call with an argument that a method without parameters does not need asks the model about it once, and neither kind of call displaces the program of the
-// other. Where the author declares that there are none such a call is refused.
+// A call with an argument that a method without parameters does not need asks the model about it once, and neither kind
+// of call displaces the program of the other. Where the author declares that there are none such a call is refused.
 func TestNeedlessArgumentsAskOnce(t *testing.T) {
 	t.Parallel()
 	none := func(n string) string { return rig.Program("\treturn " + n + "+7, nil") }

@@ -22,8 +22,8 @@ const countsLines = `	ref := call.Arg(0, "list")
 	}
 	return n, nil`
 
-// A parameter that takes a file says so, whether it was declared or read off the program: to people, to models and to the clients of function tools, for
-// whom it is an object with the reference.
+// A parameter that takes a file says so, whether it was declared or read off the program: to people, to models and to
+// the clients of function tools, for whom it is an object with the reference.
 func TestFilesAreParameters(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"lists.count": {rig.Program(countsLines)}}))

@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A name has one meaning in every form of Unicode: a keyword in another form than the program's text has is that parameter, for calls, examples and nested calls, and so is a
-// declared parameter.
+// A name has one meaning in every form of Unicode: a keyword in another form than the program's text has is that
+// parameter, for calls, examples and nested calls, and so is a declared parameter.
 func TestKeywordsInOtherForms(t *testing.T) {
 	t.Parallel()
 	const apart, composed, kelvin = "gro\u0308\u00dfe", "gr\u00f6\u00dfe", "\u212a"

@@ -13,7 +13,8 @@ func passesOn(args, failed string) string {
 		", nil)\n\tif o.Status != \"ok\" {\n\t\treturn nil, "+failed+"\n\t}\n\treturn o.Value, nil", "fmt")
 }
 
-// A program whose own call of another one does not fit is at fault, whoever calls it, and is repaired at once. One that hands on what it was called with is not.
+// A program whose own call of another one does not fit is at fault, whoever calls it, and is repaired at once. One that
+// hands on what it was called with is not.
 func TestProgramsAnswerForTheirOwnCalls(t *testing.T) {
 	t.Parallel()
 	const typed, plain = "recurgent.Fail(o.ErrorType, fmt.Sprint(o.ErrorMessage))",

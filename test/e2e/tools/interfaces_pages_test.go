@@ -81,8 +81,8 @@ func site(t *testing.T) *httptest.Server {
 	return s
 }
 
-// TestPages runs what a model wrote about pages, feeds and services that saw nothing but the prompt, and holds it to the answers that are right: the names
-// in the prompt are those that one would guess, and there are enough of them.
+// TestPages runs what a model wrote about pages, feeds and services that saw nothing but the prompt, and holds it to
+// the answers that are right: the names in the prompt are those that one would guess, and there are enough of them.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := site(t)

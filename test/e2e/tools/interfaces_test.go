@@ -125,8 +125,8 @@ func TestWideningIsBounded(t *testing.T) {
 	d.WantValue(d.Call(s, "to_celsius", 212), 100, "persisted")
 }
 
-// A caller's keyword and positional forms are interchangeable: each argument reaches the program where it looks, both are
-// the same input, and the call can be replayed.
+// A caller's keyword and positional forms are interchangeable: each argument reaches the program where it looks, both
+// are the same input, and the call can be replayed.
 func TestFormsAreInterchangeable(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"text.slug": {rig.Program(slug, "strings")}})
@@ -161,7 +161,8 @@ func TestFormsAreInterchangeable(t *testing.T) {
 	}
 }
 
-// The model declares what its program takes; what does not fit the program goes back to it, and what the program does not read is left out.
+// The model declares what its program takes; what does not fit the program goes back to it, and what the program does
+// not read is left out.
 func TestDeclaredInterface(t *testing.T) {
 	t.Parallel()
 	declared := func(parameters ...any) openaitest.Reply {
@@ -243,7 +244,8 @@ func TestSuccessorStaysCompatible(t *testing.T) {
 			map[string]any{"name": "title", "type": "words"}}})
 }
 
-// A program that an earlier version stored has no interface: the next call that it answers infers it, and asks no model.
+// A program that an earlier version stored has no interface: the next call that it answers infers it, and asks no
+// model.
 func TestStoredProgramsGetAnInterface(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"text.slug": {rig.Program(slug, "strings")}})

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The ETag with which an artifact or a tool was read keeps its reader from replacing or archiving what somebody else made of it meanwhile.
+// The ETag with which an artifact or a tool was read keeps its reader from replacing or archiving what somebody else
+// made of it meanwhile.
 func TestPreconditions(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, nil))

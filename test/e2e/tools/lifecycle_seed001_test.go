@@ -71,7 +71,8 @@ func TestNewsWorkflowOverRestarts(t *testing.T) {
 	}
 }
 
-// The acceptance criteria of seed 001, except for the seventh, that the whole plan is covered: see TestEveryRequirementHasTests.
+// The acceptance criteria of seed 001, except for the seventh, that the whole plan is covered: see
+// TestEveryRequirementHasTests.
 func TestSevenCriteria(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
@@ -184,8 +185,8 @@ func promptIsBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 	}
 }
 
-// The lifecycle over HTTP, shadow on: candidate and probation with the first ok, durable by ten calls of two sessions, degraded
-// by failures of its own, durable again when a person promotes it; each decision is logged.
+// The lifecycle over HTTP, shadow on: candidate and probation with the first ok, durable by ten calls of two sessions,
+// degraded by failures of its own, durable again when a person promotes it; each decision is logged.
 func TestLifecycleOverHTTP(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}})

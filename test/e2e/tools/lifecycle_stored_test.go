@@ -89,8 +89,8 @@ func TestPromptRefactorKeepsArtifacts(t *testing.T) {
 	}
 }
 
-// Stored code gets no more trust than fresh code. What imports what programs may not have is not run,
-// whether its manifest says so or not; a program of another ABI is forged anew; another interpreter alone changes nothing.
+// Stored code gets no more trust than fresh code. What imports what programs may not have is not run, whether its
+// manifest says so or not; a program of another ABI is forged anew; another interpreter alone changes nothing.
 func TestStoredCodeIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")

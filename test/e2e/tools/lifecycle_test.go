@@ -66,7 +66,8 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	}
 }
 
-// A repair that ends in an honest error and proved nothing is no success: the predecessor stays and the budget bounds the chain.
+// A repair that ends in an honest error and proved nothing is no success: the predecessor stays and the budget bounds
+// the chain.
 func TestHonestRepairIsBounded(t *testing.T) {
 	t.Parallel()
 	refuses := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"nothing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
@@ -88,8 +89,8 @@ func TestHonestRepairIsBounded(t *testing.T) {
 	}
 }
 
-// Proof before serving: a repair that breaks an older answer is refused, the predecessor stays, and the broken fixture is
-// named to the model, in the log and with the generations; with fixtures off the same repair is accepted.
+// Proof before serving: a repair that breaks an older answer is refused, the predecessor stays, and the broken fixture
+// is named to the model, in the log and with the generations; with fixtures off the same repair is accepted.
 func TestProofOverHTTP(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"pf.m": {rig.ProgMayPanic, rig.ProgBreaks},

@@ -93,8 +93,9 @@ func fileOf(d *rig.Daemon, name string) string {
 	return journalPlace.ReplaceAllString(string(data), "")
 }
 
-// Every operation of the playbook is undone by what its audit entry says, to the byte: what the interface answers and what the
-// file holds, except for the file's own place in the journal. So is the undo, except for programs that were put in.
+// Every operation of the playbook is undone by what its audit entry says, to the byte: what the interface answers and
+// what the file holds, except for the file's own place in the journal. So is the undo, except for programs that were
+// put in.
 func TestEveryActIsUndoneToTheByte(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}})
@@ -162,7 +163,8 @@ func checkContractUndone(d *rig.Daemon) {
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/new", nil)
 }
 
-// An undo keeps what happened since, nothing is undone twice, and an undo of what a later operation changed again is refused.
+// An undo keeps what happened since, nothing is undone twice, and an undo of what a later operation changed again is
+// refused.
 func TestUndoLater(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})

@@ -1,5 +1,6 @@
-// Package tools tests over HTTP how a tool is forged, answers, is repaired, corrected, judged, explained and moved, and that hostile programs
-// harm nothing. A file's name begins with its subject: seeds_*_test.go hold single sentences of the seeds.
+// Package tools tests over HTTP how a tool is forged, answers, is repaired, corrected, judged, explained and moved, and
+// that hostile programs harm nothing. A file's name begins with its subject: seeds_*_test.go hold single sentences of
+// the seeds.
 package tools
 
 import (

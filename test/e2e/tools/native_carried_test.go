@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The binary that scripts/build makes compiles programs with what it carries, on a machine without Go, and says so. What was unpacked is taken at the next start, and anything else in its place is not.
+// The binary that scripts/build makes compiles programs with what it carries, on a machine without Go, and says so.
+// What was unpacked is taken at the next start, and anything else in its place is not.
 func TestCarriedCompiler(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: builds the daemon and the compiled packages that it carries")

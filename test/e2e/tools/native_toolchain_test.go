@@ -13,7 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// With the machine's own toolchain: what is planted in the place of all that was compiled is never run, and is made anew.
+// With the machine's own toolchain: what is planted in the place of all that was compiled is never run, and is made
+// anew.
 func TestPlantedCache(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles the packages that programs import")
@@ -45,8 +46,8 @@ func TestPlantedCache(t *testing.T) {
 	}
 }
 
-// A toolchain that goes while the daemon runs is nobody's fault: the call ends as runner_crash, no model is asked for another program, the method's health stays, and what is compiled
-// answers.
+// A toolchain that goes while the daemon runs is nobody's fault: the call ends as runner_crash, no model is asked for
+// another program, the method's health stays, and what is compiled answers.
 func TestToolchainGone(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "go")

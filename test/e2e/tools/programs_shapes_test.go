@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Types that lead back to themselves in every position, keys that hold pointers, slices of declared types: each program returns what its
-// first line says, when it is new and when it is kept.
+// Types that lead back to themselves in every position, keys that hold pointers, slices of declared types: each program
+// returns what its first line says, when it is new and when it is kept.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	shapes, err := txtar.ParseFile("../../../internal/runtime/gate/diff/testdata/corpus/shapes.txt")

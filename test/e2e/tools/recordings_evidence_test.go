@@ -15,8 +15,8 @@ import (
 // evidenceDir holds the recordings and what follows from them.
 const evidenceDir = "../../../docs/baselines/2026-11-29/"
 
-// A question is a call of the person in a scenario. A right answer holds all of want and nothing of not; with neither, only an error
-// is right. The note is what the person says of a wrong answer.
+// A question is a call of the person in a scenario. A right answer holds all of want and nothing of not; with neither,
+// only an error is right. The note is what the person says of a wrong answer.
 type question struct {
 	scenario, role, method string
 	args                   []any
@@ -32,13 +32,14 @@ type trace struct {
 	counts map[string]any // of the report on the use of history
 }
 
-// withoutMemory has the daemon forget what the policy can have it forget. Beside it each call has a session of its own, and
-// no verdict is sent.
+// withoutMemory has the daemon forget what the policy can have it forget. Beside it each call has a session of its own,
+// and no verdict is sent.
 var withoutMemory = map[string]any{"artifact_read_enabled": false, "fixtures_enabled": false,
 	"known_tools_prompt_limit": 0, "history_preview_limit": 0}
 
-// The programs that a model wrote for the scenarios answer as on file, with memory and without: traces, table, picture and the numbers of the
-// report on recursion. With RECURGENTD_RECORD_BASELINES, the base URL of a model's server, they are recorded anew.
+// The programs that a model wrote for the scenarios answer as on file, with memory and without: traces, table, picture
+// and the numbers of the report on recursion. With RECURGENTD_RECORD_BASELINES, the base URL of a model's server, they
+// are recorded anew.
 func TestMemoryPays(t *testing.T) {
 	rig.OnDisk(t, "each replica reads the recording by itself, from its beginning")
 	t.Parallel()
@@ -163,7 +164,8 @@ var traceFields = strings.Fields(
 	failure_class repair_attempted repair_succeeded conversation_history_size history_access_detected history_query_patterns weak_success weak_success_reasons
 	user_correction_detected usage value judged correction correction_usage`)
 
-// write makes a line of each entry and sums up. usage is what the requests cost when they were recorded, with those of nested calls.
+// write makes a line of each entry and sums up. usage is what the requests cost when they were recorded, with those of
+// nested calls.
 func (tr *trace) write(entries []object) {
 	for _, e := range entries {
 		line, failed := object{}, []any{}

@@ -59,7 +59,8 @@ func evidenceTable(runs map[string]trace) string {
 	return out
 }
 
-// evidencePicture is an SVG with three groups of bars: requests, tokens and answers that were not right, of each scenario before and after.
+// evidencePicture is an SVG with three groups of bars: requests, tokens and answers that were not right, of each
+// scenario before and after.
 func evidencePicture(runs map[string]trace) []byte {
 	var b bytes.Buffer
 	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 250" font-family="sans-serif" font-size="11" role="img" aria-label="requests, tokens and answers that were not right, before and after">` + "\n" +

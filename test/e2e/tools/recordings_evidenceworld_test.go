@@ -32,7 +32,8 @@ func (w *world) named(text []byte) []byte {
 	return text
 }
 
-// day has the sites show the news of a day. The Courier is down on the third, and from the fourth on the Gazette has another page.
+// day has the sites show the news of a day. The Courier is down on the third, and from the fourth on the Gazette has
+// another page.
 func (w *world) day(n int) {
 	var items, stories, old, changed string
 	for i, topic := range []string{"Harbour strike", "Budget vote", "Flood watch"} {
@@ -64,8 +65,8 @@ const filmListing = `{"films":[
 {"title":"The Tin Shed","year":2019,"genres":["Drama"],"score":9.8,"votes":12},
 {"title":"Copper Street","year":2003,"genres":["Crime","Drama"],"score":8.2,"votes":88000}]}`
 
-// questions are the calls of all scenarios, in the order in which they are made: five days of news, an evening with films, a debate,
-// and sums as the control.
+// questions are the calls of all scenarios, in the order in which they are made: five days of news, an evening with
+// films, a debate, and sums as the control.
 func (w *world) questions(ahead func(by string)) (all []question) {
 	for day := 1; day <= 5; day++ {
 		for i, s := range []struct {

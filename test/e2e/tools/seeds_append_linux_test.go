@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// 000:363: the append success rate. A call whose commit fails on a full disk is counted as failed and has no line in the
-// call log; the daemon's own log says that nothing was appended.
+// 000:363: the append success rate. A call whose commit fails on a full disk is counted as failed and has no line in
+// the call log; the daemon's own log says that nothing was appended.
 func TestSeed000Line363(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))

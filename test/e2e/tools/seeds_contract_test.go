@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// 003:21, 95: of a value whose keys differ from the contract's only by case, the violation names the keys to use, the model repairs the program by it, and
-// no value is rewritten.
+// 003:21, 95: of a value whose keys differ from the contract's only by case, the violation names the keys to use, the
+// model repairs the program by it, and no value is rewritten.
 func TestSeed003Line21(t *testing.T) {
 	t.Parallel()
 	untagged := rig.Program("\t_ = call.Args\n\treturn struct {\n\t\tStatus string\n\t\tMovies []string\n\t}{\"ok\", []string{\"Up\"}}, nil")

@@ -69,7 +69,8 @@ func TestSeed001Line241NothingUsedTodayIsDeleted(t *testing.T) {
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/r/methods/m", nil)
 }
 
-// A schedule that an earlier version stored to delete what was idle for no time deletes what was idle for a day, and says so.
+// A schedule that an earlier version stored to delete what was idle for no time deletes what was idle for a day, and
+// says so.
 func TestSeed001Line241StoredScheduleOfNoDays(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"old.m": {rig.ProgFixes}, "fresh.m": {rig.ProgFixes}})
@@ -105,7 +106,8 @@ func TestSeed001Line241StoredScheduleOfNoDays(t *testing.T) {
 	d.Get("/v1/tools/old/methods/m")
 }
 
-// A deletion is undone for a day, to the byte, over kills and restarts; so is its undo. After the day nothing brings it back; when its bytes go is the store's conformance test.
+// A deletion is undone for a day, to the byte, over kills and restarts; so is its undo. After the day nothing brings it
+// back; when its bytes go is the store's conformance test.
 func TestSeed001Line256DeletionIsUndoneForADay(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
@@ -159,7 +161,8 @@ func TestSeed001Line256DeletionIsUndoneForADay(t *testing.T) {
 	}
 }
 
-// A name that was grown anew since its program was taken away: what comes back stands behind the newer program, can be picked, and loses nothing.
+// A name that was grown anew since its program was taken away: what comes back stands behind the newer program, can be
+// picked, and loses nothing.
 func TestSeed001Line256RestoredBelowANewerProgram(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(d *rig.Daemon) string{"archived": archived, "deleted": deletes} {
@@ -223,7 +226,8 @@ func TestSeed001Line256RestoredBelowANewerProgram(t *testing.T) {
 	}
 }
 
-// Where one of many deleted programs is back below a newer one, the undo of the deletion brings the others. It is refused once all are back.
+// Where one of many deleted programs is back below a newer one, the undo of the deletion brings the others. It is
+// refused once all are back.
 func TestSeed001Line256DeletionOfManyIsUndoneInPart(t *testing.T) {
 	t.Parallel()
 	says := func(what string) string { return rig.Program("\treturn \"" + what + "\", nil") }
@@ -245,8 +249,8 @@ func TestSeed001Line256DeletionOfManyIsUndoneInPart(t *testing.T) {
 	undo(d, gone, http.StatusConflict)
 }
 
-// Of a tool whose newest program waited for a person, a restore below a newer program brings the one that answered meanwhile. It does not take over under
-// promotion.enforce, however far it had come.
+// Of a tool whose newest program waited for a person, a restore below a newer program brings the one that answered
+// meanwhile. It does not take over under promotion.enforce, however far it had come.
 func TestSeed001Line256RestoredIsWhatServed(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/tools/units/methods/convert"

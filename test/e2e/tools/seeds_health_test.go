@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Sixty good calls do not outweigh the panics after them. With default settings the program is degraded before its repairs are
-// used up, and the next call that may ask the model repairs it first.
+// Sixty good calls do not outweigh the panics after them. With default settings the program is degraded before its
+// repairs are used up, and the next call that may ask the model repairs it first.
 func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}})
@@ -55,8 +55,8 @@ func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
 	}
 }
 
-// Thirty calls of a method whose programs do not last cost only a few model requests, whether the new programs return errors of
-// their own, or each serves its own call and fails with the next.
+// Thirty calls of a method whose programs do not last cost only a few model requests, whether the new programs return
+// errors of their own, or each serves its own call and fails with the next.
 func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
 	t.Parallel()
 	var call atomic.Int64
@@ -96,8 +96,8 @@ func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
 	}
 }
 
-// A page changes its markup, which the detected shape does not show. The program's own error, of a type that it made up, counts
-// as adaptive, and the program is repaired first.
+// A page changes its markup, which the detected shape does not show. The program's own error, of a type that it made
+// up, counts as adaptive, and the program is repaired first.
 func TestSeed001Line201ChangedSourcesAreRepairedFirst(t *testing.T) {
 	t.Parallel()
 	prog := func(marker string) string {

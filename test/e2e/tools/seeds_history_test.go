@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// 000:103: conversation_history is always an array, whatever is stored: for clients that read or patch the context, and for
-// programs, which find the session's records there.
+// 000:103: conversation_history is always an array, whatever is stored: for clients that read or patch the context, and
+// for programs, which find the session's records there.
 func TestSeed000Line103(t *testing.T) {
 	t.Parallel()
 	count := rig.Program("\tl, ok := call.Context[\"conversation_history\"].([]any)\n\treturn map[string]any{\"array\": ok, \"records\": len(l)}, nil")
@@ -45,9 +45,10 @@ func TestSeed000Line103(t *testing.T) {
 	}
 }
 
-// 002:13-15, 24, 62: on cold calls and repairs the history input of a call is in the model request as 2N messages, user and
-// assistant in turn, before the current request, which is the same as without a history. Without a history there are no such
-// messages. A keyword argument that the signature declares as history is checked, and left out of the current request.
+// 002:13-15, 24, 62: on cold calls and repairs the history input of a call is in the model request as 2N messages, user
+// and assistant in turn, before the current request, which is the same as without a history. Without a history there
+// are no such messages. A keyword argument that the signature declares as history is checked, and left out of the
+// current request.
 func TestSeed002Line13(t *testing.T) {
 	t.Parallel()
 	mayPanic := rig.Program("\tif call.Kwargs[\"question\"] == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn map[string]any{\"q\": call.Kwargs[\"question\"], \"turns\": len(call.InputHistory())}, nil")
@@ -112,8 +113,8 @@ func TestSeed002Line13(t *testing.T) {
 	}
 }
 
-// 000:138, 254: every request has the block about the history, the first of a session too, and its count is that of the records which call.History() gives:
-// without those of nested calls.
+// 000:138, 254: every request has the block about the history, the first of a session too, and its count is that of the
+// records which call.History() gives: without those of nested calls.
 func TestSeed000Line138(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.parent": {rig.Program(
@@ -142,8 +143,8 @@ func TestSeed000Line138(t *testing.T) {
 	}
 }
 
-// 002:62: a history that is given by its position is checked and turned into messages as one that is given by its name, and the current request is the
-// same as without it, whether the contract is the session's or the role's.
+// 002:62: a history that is given by its position is checked and turned into messages as one that is given by its name,
+// and the current request is the same as without it, whether the contract is the session's or the role's.
 func TestSeed002Line62(t *testing.T) {
 	t.Parallel()
 	reply := rig.Program("\treturn map[string]any{\"q\": call.Arg(0, \"question\"), \"turns\": len(call.InputHistory())}, nil")
@@ -184,7 +185,8 @@ func TestSeed002Line62(t *testing.T) {
 	}
 }
 
-// 000:66: the speaker of a tool is the same in all its nested calls: agent where nobody registered it, tool where a program or a person did.
+// 000:66: the speaker of a tool is the same in all its nested calls: agent where nobody registered it, tool where a
+// program or a person did.
 func TestSeed000Line66(t *testing.T) {
 	t.Parallel()
 	asks := rig.Program("\tcall.Delegate(\"made\", recurgent.Contract{Purpose: \"numbers\"}).Call(\"one\")\n\tcall.Tool(\"found\").Call(\"one\")\n\tcall.Tool(\"given\").Call(\"one\")\n\treturn call.Args, nil")

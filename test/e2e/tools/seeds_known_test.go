@@ -17,8 +17,9 @@ func knownIn(m *rig.Model) string {
 	return known
 }
 
-// 001:391, 94: what is switched off stands in no prompt and in no listing for programs: a method in quarantine is left out of its tool, a tool whose
-// programs are not read has no methods, and one that was only made by them is not known. Switched on again, all of it is there again.
+// 001:391, 94: what is switched off stands in no prompt and in no listing for programs: a method in quarantine is left
+// out of its tool, a tool whose programs are not read has no methods, and one that was only made by them is not known.
+// Switched on again, all of it is there again.
 func TestSeed001Line391SwitchedOffIsNotKnown(t *testing.T) {
 	t.Parallel()
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no results\", \"films\": []any{}, \"for\": call.Arg(0, \"evening\")}, nil")
@@ -81,8 +82,8 @@ func TestSeed001Line391SwitchedOffIsNotKnown(t *testing.T) {
 	check("all on again", all, "cinema bar")
 }
 
-// 003:201: who asks for a repair, or for another program, sees the tools that the failing program calls with their weak marks, also where others have more to do
-// with the task than there is room for.
+// 003:201: who asks for a repair, or for another program, sees the tools that the failing program calls with their weak
+// marks, also where others have more to do with the task than there is room for.
 func TestSeed003Line201CalledToolsAreShown(t *testing.T) {
 	t.Parallel()
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no results\", \"rows\": []any{}, \"for\": call.Arg(0, \"q\")}, nil")

@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// In the same lifecycle state a tool that answered 20 of 20 calls and was just used precedes one that answered 10 of 18: it has
-// the higher score in GET /v1/tools and comes first in the prompt.
+// In the same lifecycle state a tool that answered 20 of 20 calls and was just used precedes one that answered 10 of
+// 18: it has the higher score in GET /v1/tools and comes first in the prompt.
 func TestSeed001Line237UtilityOrdersWithinAState(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"half.m": {rig.ProgMayPanic}, "whole.m": {rig.ProgMayPanic}})

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// The class of a repaired call is that of the failure, in the log, the history and the metric; that of an honest error that came after drift, too.
+// The class of a repaired call is that of the failure, in the log, the history and the metric; that of an honest error
+// that came after drift, too.
 func TestSeed001Line383FailureClassOfARepairedCall(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
@@ -64,7 +65,8 @@ func TestSeed000Line79MessageOfTheLastFailure(t *testing.T) {
 	}
 }
 
-// A promotion without a reset blesses the program: it answers the next call, however its last calls ended, and its counters stay.
+// A promotion without a reset blesses the program: it answers the next call, however its last calls ended, and its
+// counters stay.
 func TestSeed001Line409PromotionBlesses(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}})

@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// 000:358, 367, and 003: which tasks are decomposed, and does history help? The history report has delegation patterns, outcomes,
-// sizes and durations by history access, and a window. Call lists have a filter.
+// 000:358, 367, and 003: which tasks are decomposed, and does history help? The history report has delegation patterns,
+// outcomes, sizes and durations by history access, and a window. Call lists have a filter.
 func TestSeed000Line358(t *testing.T) {
 	t.Parallel()
 	recall := rig.Program("\tn := 0\n\tfor range call.History() {\n\t\tn++\n\t}\n\tif n > 3 {\n\t\treturn nil, recurgent.Fail(\"too_long\", \"no\")\n\t}\n\treturn n, nil")
@@ -79,8 +79,8 @@ func TestSeed000Line358(t *testing.T) {
 	}
 }
 
-// reported makes calls so that no table of the evidence report is empty, writes the report, and returns the command's output
-// and the page's path.
+// reported makes calls so that no table of the evidence report is empty, writes the report, and returns the command's
+// output and the page's path.
 func reported(t *testing.T) (printed, page string) {
 	t.Helper()
 	hostile := "<img onerror=alert(1)>"
@@ -104,8 +104,8 @@ func reported(t *testing.T) (printed, page string) {
 	return stdout, page
 }
 
-// The evidence report is one page with figures, tables and plots that loads nothing else; the terminal shows the same tables.
-// Names of roles are escaped.
+// The evidence report is one page with figures, tables and plots that loads nothing else; the terminal shows the same
+// tables. Names of roles are escaped.
 func TestSeedEvidenceReport(t *testing.T) {
 	t.Parallel()
 	printed, path := reported(t)

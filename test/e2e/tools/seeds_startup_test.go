@@ -102,7 +102,8 @@ func TestSeed001Line387EverySwitchHasAStartupSetting(t *testing.T) {
 	d.Start()
 }
 
-// 001:108: after a damaged registry was moved aside, a warm call enters its role again: it is listed, counted, and a tool that other programs are shown.
+// 001:108: after a damaged registry was moved aside, a warm call enters its role again: it is listed, counted, and a
+// tool that other programs are shown.
 func TestSeed001Line108(t *testing.T) {
 	rig.OnDisk(t, "nobody damages single files of a database")
 	t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// While reads are off, for all roles or for all but a canary, or every call forges, calls do not use the stored generation.
-// Afterwards it still exists, in its lifecycle state, and serves.
+// While reads are off, for all roles or for all but a canary, or every call forges, calls do not use the stored
+// generation. Afterwards it still exists, in its lifecycle state, and serves.
 func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgGiven}})
@@ -54,8 +54,9 @@ func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 	}
 }
 
-// The stored program answers wrong and the model would write a right one: each switch for such a day makes the answer right at once, quarantine too,
-// with repairs or without. What is stored is not shown to the model, stays as it is, and counts what was answered in its place.
+// The stored program answers wrong and the model would write a right one: each switch for such a day makes the answer
+// right at once, quarantine too, with repairs or without. What is stored is not shown to the model, stays as it is, and
+// counts what was answered in its place.
 func TestSeed001Line391SwitchesMakeItRight(t *testing.T) {
 	t.Parallel()
 	wrong, right := rig.Program("\treturn call.Args[0].(float64) + 32, nil"),
@@ -121,8 +122,8 @@ const (
 	badCode       = "package tool\n\nfunc Run(call"
 )
 
-// With repair disabled the model is never asked for a repair: not of a stored program, not of a new one that panics, breaks its
-// contract or does not compile, and not for a correction.
+// With repair disabled the model is never asked for a repair: not of a stored program, not of a new one that panics,
+// breaks its contract or does not compile, and not for a correction.
 func TestSeed001Line392DisabledRepairAsksForNone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.stored": {rig.ProgMayPanic}, "r.panics": {rig.ProgPanic}, "r.broken": {badCode},
@@ -158,8 +159,8 @@ func TestSeed001Line392DisabledRepairAsksForNone(t *testing.T) {
 	}
 }
 
-// The log and the metric count every repair, also of new programs: one that the gate refused, one that panicked, one that broke
-// its contract, and one that could not be repaired.
+// The log and the metric count every repair, also of new programs: one that the gate refused, one that panicked, one
+// that broke its contract, and one that could not be repaired.
 func TestSeed001Line392EveryRepairIsCounted(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.refused": {badCode, rig.ProgEcho}, "r.panics": {rig.ProgPanic, rig.ProgEcho},

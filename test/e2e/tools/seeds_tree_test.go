@@ -30,8 +30,9 @@ func nested(d *rig.Daemon, role string) []map[string]any {
 	return list
 }
 
-// 003:184, 207, 236: weak success is linked with the user's correction along the whole tree of calls. The weak leaf counts as
-// the cause, whether its caller passes the value on or hides it. Nested calls are asked again or accepted when their root is.
+// 003:184, 207, 236: weak success is linked with the user's correction along the whole tree of calls. The weak leaf
+// counts as the cause, whether its caller passes the value on or hides it. Nested calls are asked again or accepted
+// when their root is.
 func TestSeed003Line184(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -134,8 +135,8 @@ func TestSeed003Line194(t *testing.T) {
 	}
 }
 
-// 003:223: repeated weak success contributes to recommendations whatever other tools do meanwhile, after restarts, and after the
-// stored aggregates are lost: they are rebuilt from the log.
+// 003:223: repeated weak success contributes to recommendations whatever other tools do meanwhile, after restarts, and
+// after the stored aggregates are lost: they are rebuilt from the log.
 func TestSeed003Line223(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak},
@@ -173,9 +174,9 @@ func TestSeed003Line223(t *testing.T) {
 	}
 }
 
-// 003:201, 210, 211, 5: applying a recommendation about a delegated tool changes its program: the model that forges it again sees
-// the weak answers, the re-asks and the person's reason. Applying removes no evidence: other recommendations stay, and the
-// same one comes back with all of its evidence if the new program is as weak.
+// 003:201, 210, 211, 5: applying a recommendation about a delegated tool changes its program: the model that forges it
+// again sees the weak answers, the re-asks and the person's reason. Applying removes no evidence: other recommendations
+// stay, and the same one comes back with all of its evidence if the new program is as weak.
 func TestSeed003Line201(t *testing.T) {
 	t.Parallel()
 	find := func(word string) string {

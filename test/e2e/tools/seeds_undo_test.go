@@ -30,7 +30,8 @@ func undo(d *rig.Daemon, id string, status int) string {
 	return actID(d)
 }
 
-// Archive, forge again, archive again: each undo restores the program that its own operation archived, also after restarts.
+// Archive, forge again, archive again: each undo restores the program that its own operation archived, also after
+// restarts.
 func TestSeed001Line256EachUndoRestoresItsOwn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn \"first\", nil"),

@@ -32,8 +32,8 @@ func TestSeed003WeakSuccessRateCountsCalls(t *testing.T) {
 	}
 }
 
-// 003:182: an empty array in any object with a success status is a weak success, also without a contract. The outcome does not
-// change.
+// 003:182: an empty array in any object with a success status is a weak success, also without a contract. The outcome
+// does not change.
 func TestSeed003Line182(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"finder.find": {rig.ProgGiven}}))
@@ -73,8 +73,8 @@ func TestSeed003Line182(t *testing.T) {
 	}
 }
 
-// 003:201: weak answers of a tool are pressure on who delegates to it: they stand in the evidence for a program that called it and beside the tool in the
-// list of known ones, where they lower its place.
+// 003:201: weak answers of a tool are pressure on who delegates to it: they stand in the evidence for a program that
+// called it and beside the tool in the list of known ones, where they lower its place.
 func TestSeed003Line201Builders(t *testing.T) {
 	t.Parallel()
 	weak := rig.Program("\treturn map[string]any{\"Status\": \"No Results\", \"movies\": []any{}, \"for\": call.Args}, nil")

@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A role whose program a person put in is listed before anybody calls it, as its methods are, and until the program is gone.
+// A role whose program a person put in is listed before anybody calls it, as its methods are, and until the program is
+// gone.
 func TestRolesOfPutProgramsAreListed(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

@@ -73,8 +73,9 @@ func TestCorrection(t *testing.T) {
 	}
 }
 
-// A correction that fails leaves the old program serving, shows at the method, backs off, and is not tried again by calls.
-// A person's next verdict overrides the delay, and the message of the discarded candidate goes to the next attempt.
+// A correction that fails leaves the old program serving, shows at the method, backs off, and is not tried again by
+// calls. A person's next verdict overrides the delay, and the message of the discarded candidate goes to the next
+// attempt.
 func TestFailedCorrectionBacksOff(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax80}})
@@ -159,9 +160,9 @@ func TestCorrectionOutlivesRestart(t *testing.T) {
 	d.WantValue(d.Call(wrong.SessionID, "net", 1000), 700, "persisted")
 }
 
-// A daemon that is killed while corrections run loses none of what people said, makes nothing of it twice, and records the
-// correction in the name of who asked for it. Verdicts that come meanwhile, on the same call and on another, end in one
-// program that holds them all.
+// A daemon that is killed while corrections run loses none of what people said, makes nothing of it twice, and records
+// the correction in the name of who asked for it. Verdicts that come meanwhile, on the same call and on another, end in
+// one program that holds them all.
 func TestCorrectionOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.Held(progTax70), progTax70}})
@@ -296,8 +297,8 @@ func TestRegenerateWithReason(t *testing.T) {
 	}
 }
 
-// A regeneration that fails, by a crash or by an error where the old program has a value, leaves the old program serving,
-// backs off, and shows at the method.
+// A regeneration that fails, by a crash or by an error where the old program has a value, leaves the old program
+// serving, backs off, and shows at the method.
 func TestFailedRegeneration(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.ProgPanic}, "tax.poor": {progTax60, rig.ProgFails}})

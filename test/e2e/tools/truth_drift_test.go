@@ -25,8 +25,8 @@ const (
 	readsNew   = "\tt, _ := m[\"temperature\"].(map[string]any)\n\tif c, ok := t[\"celsius\"].(float64); ok {\n\t\treturn c, nil\n\t}\n\treturn nil, recurgent.Fail(\"not_found\", \"no temperature\")"
 )
 
-// The API moved the value: one call later the tool answers again, with one model request, which was shown what came and how
-// it differs.
+// The API moved the value: one call later the tool answers again, with one model request, which was shown what came and
+// how it differs.
 func TestDriftEndsInOneRepair(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
@@ -53,8 +53,8 @@ func TestDriftEndsInOneRepair(t *testing.T) {
 	}
 }
 
-// The same with an honest error of any type in the place of the panic: after drift_after calls, and over a restart between
-// them.
+// The same with an honest error of any type in the place of the panic: after drift_after calls, and over a restart
+// between them.
 func TestDriftBehindHonestErrors(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
@@ -149,8 +149,8 @@ func TestHonestErrorsAreNoDrift(t *testing.T) {
 	}
 }
 
-// parse_failed after a good fetch is adaptive from the first call on, and a generation that never answered ok is unproven:
-// after two authored errors in a row it is forged again, with the evidence.
+// parse_failed after a good fetch is adaptive from the first call on, and a generation that never answered ok is
+// unproven: after two authored errors in a row it is forged again, with the evidence.
 func TestUnprovenIsForgedAgain(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
@@ -180,7 +180,8 @@ func TestUnprovenIsForgedAgain(t *testing.T) {
 	}
 }
 
-// Recorded effects of a source that has drifted since bind nobody: neither the repair nor, after a restart, a correction.
+// Recorded effects of a source that has drifted since bind nobody: neither the repair nor, after a restart, a
+// correction.
 func TestEffectsOfDriftedSourcesBindNobody(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Examples may be put before the method exists: its first program must satisfy them before it answers. At most three are shown;
-// the others appear one at a time, when a program breaks them.
+// Examples may be put before the method exists: its first program must satisfy them before it answers. At most three
+// are shown; the others appear one at a time, when a program breaks them.
 func TestExamplesBeforeTheMethod(t *testing.T) {
 	t.Parallel()
 	step := func(known int) string {
@@ -197,8 +197,8 @@ func TestRunningExamples(t *testing.T) {
 	}
 }
 
-// An example without effects runs live: an outage or a nested method without a program makes it skipped, neither held nor
-// broken; a program that asks for something else than was recorded, too.
+// An example without effects runs live: an outage or a nested method without a program makes it skipped, neither held
+// nor broken; a program that asks for something else than was recorded, too.
 func TestSkippedExamples(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)

@@ -44,8 +44,8 @@ var sources = []struct {
 		[]string{`{"items":[],"note":"closed"}`}},
 }
 
-// A tool whose source has nothing today says so as often as it is asked, over a restart too: no adaptive failure is counted, no repair asked, and it is
-// healthy. Once the source has changed, the same error ends in a repair.
+// A tool whose source has nothing today says so as often as it is asked, over a restart too: no adaptive failure is
+// counted, no repair asked, and it is healthy. Once the source has changed, the same error ends in a repair.
 func TestSeed003Line37HonestErrorsAreNotHeldAgainstTheTool(t *testing.T) {
 	t.Parallel()
 	site := rig.NewSource(t, "")
@@ -116,8 +116,9 @@ func TestHonestErrorsAskForNoOtherProgram(t *testing.T) {
 	}
 }
 
-// Where the first program of a method says that the task is another tool's, that is the answer: after each delay, too, it is given without a request, until a person changes
-// what the method is for. An input for which the program has a value has it stored.
+// Where the first program of a method says that the task is another tool's, that is the answer: after each delay, too,
+// it is given without a request, until a person changes what the method is for. An input for which the program has a
+// value has it stored.
 func TestSeed003Line37ReferralStands(t *testing.T) {
 	t.Parallel()
 	refers := rig.Program("\tif call.Arg(0, \"topic\") == \"books\" {\n\t\treturn \"shelf 3\", nil\n\t}\n\treturn nil, recurgent.Fail(\"wrong_tool_boundary\", \"ask the weather service\")")

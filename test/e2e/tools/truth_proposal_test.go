@@ -16,7 +16,8 @@ func guarded(t *testing.T, m *rig.Model) (ann, op *rig.Daemon) {
 	return d.As(annToken), d.As(opToken)
 }
 
-// What somebody with the right to operate said of a call stays in force: whoever may only call neither replaces it nor takes it back.
+// What somebody with the right to operate said of a call stays in force: whoever may only call neither replaces it nor
+// takes it back.
 func TestVerdictsInForce(t *testing.T) {
 	t.Parallel()
 	ann, op := guarded(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}}))
@@ -60,8 +61,8 @@ func TestVerdictsInForce(t *testing.T) {
 	}
 }
 
-// The list of examples can be put again as it was read: proposals in it stay proposals, also beside an active example of the same input.
-// Its ETag keeps two people from overwriting each other.
+// The list of examples can be put again as it was read: proposals in it stay proposals, also beside an active example
+// of the same input. Its ETag keeps two people from overwriting each other.
 func TestExamplesAreReadAndPut(t *testing.T) {
 	t.Parallel()
 	ann, op := guarded(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}}))

@@ -55,8 +55,8 @@ func TestHopelessMethodBacksOff(t *testing.T) {
 	}
 }
 
-// A method whose first programs give only honest errors costs one request for each delay, not one for each call. The error of one
-// input is never the answer to another, and the first input that the program can answer gets its value.
+// A method whose first programs give only honest errors costs one request for each delay, not one for each call. The
+// error of one input is never the answer to another, and the first input that the program can answer gets its value.
 func TestHonestErrorsBackOff(t *testing.T) {
 	t.Parallel()
 	find := rig.Program("\tif call.Arg(0, \"name\") != \"ada\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", fmt.Sprint(\"no \", call.Arg(0, \"name\")))\n\t}\n\treturn 1815, nil", "fmt")
@@ -121,7 +121,8 @@ func TestApprovalIsOfAGeneration(t *testing.T) {
 	d.WantValue(d.Call(s, "m", "bad"), "fixed", "persisted")
 }
 
-// With approval required a regeneration and a correction wait for a person, proved beforehand; the approved program goes on.
+// With approval required a regeneration and a correction wait for a person, proved beforehand; the approved program
+// goes on.
 func TestWhatPeopleAskForWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax80, progTax70}, "tax.anew": {progTax60, progTax70}})
@@ -181,8 +182,8 @@ func TestOperationsListBrokenExamples(t *testing.T) {
 	}
 }
 
-// With reads disabled, or outside the canary roles, a program answers its own call and is kept as a candidate, but displaces
-// nothing; a rollback finds what served before.
+// With reads disabled, or outside the canary roles, a program answers its own call and is kept as a candidate, but
+// displaces nothing; a rollback finds what served before.
 func TestSwitchesAndCanaryDisplaceNothing(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60}})
@@ -216,7 +217,8 @@ func TestSwitchesAndCanaryDisplaceNothing(t *testing.T) {
 	}
 }
 
-// A program that is forged under a switch is kept beside the serving one only if it answers what is recorded as that did. Its answer goes out in any case.
+// A program that is forged under a switch is kept beside the serving one only if it answers what is recorded as that
+// did. Its answer goes out in any case.
 func TestProgramsUnderSwitchesAreKeptIfTheyReproduce(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]object{"canary": {"artifact_read_roles": list("other")},
@@ -245,8 +247,8 @@ func TestProgramsUnderSwitchesAreKeptIfTheyReproduce(t *testing.T) {
 	}
 }
 
-// What a person registered wins, key by key, over what a program delegates with; what programs register fills the gaps; a
-// client's own contract stays on top.
+// What a person registered wins, key by key, over what a program delegates with; what programs register fills the gaps;
+// a client's own contract stays on top.
 func TestContractsOfPeopleWin(t *testing.T) {
 	t.Parallel()
 	delegates := rig.Program(
@@ -270,9 +272,9 @@ func TestContractsOfPeopleWin(t *testing.T) {
 	d.WantError(own, "contract_violation")
 }
 
-// Applied advice reaches whoever authors the contract: strengthen_contract on a delegated tool changes what the next nested
-// call is held to, and the model is shown the weak answers, a sample, the re-asks and the person's reason; so it is for
-// reforge.
+// Applied advice reaches whoever authors the contract: strengthen_contract on a delegated tool changes what the next
+// nested call is held to, and the model is shown the weak answers, a sample, the re-asks and the person's reason; so it
+// is for reforge.
 func TestAdviceReachesDelegatedTools(t *testing.T) {
 	t.Parallel()
 	delegates := func(role string) string {

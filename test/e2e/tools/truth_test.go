@@ -17,7 +17,8 @@ var (
 
 func list(items ...any) []any { return append([]any{}, items...) }
 
-// delaysOfHours has failed forging wait an hour, and then two: no test takes so long that a delay is over before it puts the clock ahead.
+// delaysOfHours has failed forging wait an hour, and then two: no test takes so long that a delay is over before it
+// puts the clock ahead.
 var delaysOfHours = object{"backoff": object{"base_seconds": 3600, "max_seconds": 86_400}}
 
 // verdict judges the call, waits for the first attempt at a correction, and returns what follows.

@@ -110,8 +110,8 @@ func TestVerdictsAreReplaced(t *testing.T) {
 	}
 }
 
-// The newest of several verdicts on the same input and effects counts: an answer that was called wrong and then right is not doubted,
-// and the model sees one expectation. A verdict on a call with another context counts separately.
+// The newest of several verdicts on the same input and effects counts: an answer that was called wrong and then right
+// is not doubted, and the model sees one expectation. A verdict on a call with another context counts separately.
 func TestNewestVerdictCounts(t *testing.T) {
 	t.Parallel()
 	sums := rig.Program("\tn, _ := call.Context[\"n\"].(float64)\n\tx, _ := call.Arg(0, \"x\").(float64)\n\treturn x + n, nil")
@@ -228,8 +228,8 @@ func TestVerdictOnAnEarlierProgram(t *testing.T) {
 	}
 }
 
-// Verdicts show in metrics, the call log, the history report, trends, pattern memory and recommendations: a wrong one is a
-// user correction with its evidence.
+// Verdicts show in metrics, the call log, the history report, trends, pattern memory and recommendations: a wrong one
+// is a user correction with its evidence.
 func TestWhereVerdictsShow(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax70}})

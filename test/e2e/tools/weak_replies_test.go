@@ -26,8 +26,8 @@ type weakReply struct {
 	openaitest.Reply
 }
 
-// readWeak reads the replies to one task. Each NAME.go is a program, or a whole answer with a fence or in JSON, and may have a
-// NAME.json, what the model declared beside it.
+// readWeak reads the replies to one task. Each NAME.go is a program, or a whole answer with a fence or in JSON, and may
+// have a NAME.json, what the model declared beside it.
 func readWeak(t *testing.T, file, site string) []weakReply {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -73,7 +73,8 @@ func answered(complaint string) bool {
 	return !strings.Contains(complaint, "got <nil> (") || strings.Contains(complaint, "(: )")
 }
 
-// TestWeakReplies plays what small models write: some of it in short runs. None is wrong; of all 60 % are served at once, and 85 % within two requests. With -v it prints the figures.
+// TestWeakReplies plays what small models write: some of it in short runs. None is wrong; of all 60 % are served at
+// once, and 85 % within two requests. With -v it prints the figures.
 func TestWeakReplies(t *testing.T) {
 	t.Parallel()
 	replies, once, twice, wrong := playWeak(t, *weak)
@@ -82,7 +83,8 @@ func TestWeakReplies(t *testing.T) {
 	}
 }
 
-// TestMoreWeakReplies plays three sets that were written without knowledge of what is corrected, each later than the rules that came of the set before.
+// TestMoreWeakReplies plays three sets that were written without knowledge of what is corrected, each later than the
+// rules that came of the set before.
 func TestMoreWeakReplies(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -100,8 +102,8 @@ func TestMoreWeakReplies(t *testing.T) {
 	}
 }
 
-// playWeak plays the replies of a directory, each followed by another one's reply to the same task, and checks every answer. It counts replies, those that are
-// served at once and within two requests, and wrong values.
+// playWeak plays the replies of a directory, each followed by another one's reply to the same task, and checks every
+// answer. It counts replies, those that are served at once and within two requests, and wrong values.
 func playWeak(t *testing.T, dir string) (replies, once, twice, wrong int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// An unseenReply is a weak one that was written before anyone knew how it is corrected. Its second reply was written for the repair prompt that it led to.
+// An unseenReply is a weak one that was written before anyone knew how it is corrected. Its second reply was written
+// for the repair prompt that it led to.
 type unseenReply struct {
 	weakReply
 	second   *openaitest.Reply
@@ -22,8 +23,9 @@ type unseenReply struct {
 	wrong    bool   // the second reply is wrong as it stands
 }
 
-// readUnseen reads an archive with a directory for each task: task.json, the first reply and what it declared beside it, and second.go, when it was asked for. A task
-// may have several replies instead; the one after each, in a circle, is its second. The file "leave_out NAME" says why that one has no single reading.
+// readUnseen reads an archive with a directory for each task: task.json, the first reply and what it declared beside
+// it, and second.go, when it was asked for. A task may have several replies instead; the one after each, in a circle,
+// is its second. The file "leave_out NAME" says why that one has no single reading.
 func readUnseen(t *testing.T, file, site string) (list []unseenReply) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -98,8 +100,9 @@ func asWritten(data []byte) openaitest.Reply {
 // ownFault is why a reply is left out whose text, read as it stands, computes another value than its task wants.
 const ownFault = "it is wrong as it stands"
 
-// TestUnseenWeakReplies plays sets that were written before it was known how they are corrected. Their kinds are known to the rules by now; docs/models.md has the
-// figures of the day on which each was written. No correction makes a wrong value. With -v it prints the figures, and what was asked.
+// TestUnseenWeakReplies plays sets that were written before it was known how they are corrected. Their kinds are known
+// to the rules by now; docs/models.md has the figures of the day on which each was written. No correction makes a wrong
+// value. With -v it prints the figures, and what was asked.
 func TestUnseenWeakReplies(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -117,8 +120,8 @@ func TestUnseenWeakReplies(t *testing.T) {
 	}
 }
 
-// playUnseen plays the replies of an archive and checks every answer. It counts those that have a single reading, those of them that are served at once and within
-// two requests, and the wrong values of all.
+// playUnseen plays the replies of an archive and checks every answer. It counts those that have a single reading, those
+// of them that are served at once and within two requests, and the wrong values of all.
 func playUnseen(t *testing.T, file string) (replies, once, twice, wrong int) {
 	t.Helper()
 	site := statusPages(t)

@@ -87,7 +87,8 @@ func TestRunningCall(t *testing.T) {
 	m.Release()
 }
 
-// Another's call is not there for a token without the right to operate, and one's own is explained with requests that the token may send.
+// Another's call is not there for a token without the right to operate, and one's own is explained with requests that
+// the token may send.
 func TestAnothersCall(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven}})

@@ -49,7 +49,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// Of a call whose session was deleted the page has what the log keeps, and nothing of what was asked; each request that it offers works.
+// Of a call whose session was deleted the page has what the log keeps, and nothing of what was asked; each request that
+// it offers works.
 func TestErasedCall(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven, rig.ProgGiven}}))

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A prediction is explained as a question to the model: no program, no other programs, what it cost, and no request that cannot be sent of it.
+// A prediction is explained as a question to the model: no program, no other programs, what it cost, and no request
+// that cannot be sent of it.
 func TestPrediction(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven}})
@@ -34,8 +35,8 @@ func TestPrediction(t *testing.T) {
 	follow(d, x.Next)
 }
 
-// A judgement that corrects a program shows in the explanations of both: the judged call says what was said of it and what came of that, the next one that the corrected program
-// was selected, and why the old one was not.
+// A judgement that corrects a program shows in the explanations of both: the judged call says what was said of it and
+// what came of that, the next one that the corrected program was selected, and why the old one was not.
 func TestWhyOfCorrections(t *testing.T) {
 	t.Parallel()
 	times := func(rate string) string {

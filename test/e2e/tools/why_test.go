@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// explained returns the explanation of a call and its pages: the one of the command, which is the one for text/plain, and Markdown.
+// explained returns the explanation of a call and its pages: the one of the command, which is the one for text/plain,
+// and Markdown.
 func explained(d *rig.Daemon, callID string) (x why.Explanation, page string) {
 	d.T.Helper()
 	path := "/v1/calls/" + callID + "/why"
@@ -58,8 +59,8 @@ func flipped(t *testing.T, x *why.Explanation, name string) why.Counterfactual {
 	return why.Counterfactual{}
 }
 
-// A program is written, answers, fails, is repaired and regenerated: each call says which program answered it and why, and why the
-// others did not.
+// A program is written, answers, fails, is repaired and regenerated: each call says which program answered it and why,
+// and why the others did not.
 func TestLifeOfAMethod(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes, rig.ProgEcho}, "r.other": {rig.ProgEcho}})

@@ -24,10 +24,12 @@ import (
 
 const workflowDir = "testdata/workflows"
 
-// A workflow is what people of a small company ask of a method. In its directory lie the files that they upload, the program of a model that saw the request and
-// the first call's files alone, in made/ the files that they expect, and in web/ what a server of theirs answers.
+// A workflow is what people of a small company ask of a method. In its directory lie the files that they upload, the
+// program of a model that saw the request and the first call's files alone, in made/ the files that they expect, and in
+// web/ what a server of theirs answers.
 //
-// In arguments {"$file": "a.csv"} is the file of the directory, and {web} the address of the server; in values {"$file": "made/a.csv"} is a file of that name and content.
+// In arguments {"$file": "a.csv"} is the file of the directory, and {web} the address of the server; in values
+// {"$file": "made/a.csv"} is a file of that name and content.
 type workflow struct {
 	Asks         string // in a person's words; the contract's purpose where there is none
 	Role, Method string
@@ -108,8 +110,9 @@ func workflows(t *testing.T, web string) []*workflow {
 	return list
 }
 
-// TestWorkflows has a model write for what the people of an office, a shop, a workshop and a practice ask, with the files that they have. What it wrote answers
-// later calls with other files, which it has not seen, and no model is asked.
+// TestWorkflows has a model write for what the people of an office, a shop, a workshop and a practice ask, with the
+// files that they have. What it wrote answers later calls with other files, which it has not seen, and no model is
+// asked.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -316,7 +319,8 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// ServeHTTP gives files of web/, pages of the lists of pages/, and takes what is posted with the connection's credential.
+// ServeHTTP gives files of web/, pages of the lists of pages/, and takes what is posted with the connection's
+// credential.
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package oidctest runs an OpenID Connect issuer on a loopback address, for tests: discovery, keys, and tokens of any kind,
-// good and hostile.
+// Package oidctest runs an OpenID Connect issuer on a loopback address, for tests: discovery, keys, and tokens of any
+// kind, good and hostile.
 package oidctest
 
 import (
@@ -98,8 +98,8 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Claims are those of a good token of alice in namespace acme, for the audience recurgentd, from a minute ago for an hour;
-// more is added, nil takes away.
+// Claims are those of a good token of alice in namespace acme, for the audience recurgentd, from a minute ago for an
+// hour; more is added, nil takes away.
 func (i *Issuer) Claims(now time.Time, more map[string]any) map[string]any {
 	c := map[string]any{"iss": i.URL, "aud": "recurgentd", "sub": "alice", "iat": now.Add(-time.Minute).Unix(),
 		"exp":       now.Add(time.Hour).Unix(),
@@ -125,8 +125,8 @@ func (i *Issuer) Key() Key {
 	return i.keys[0]
 }
 
-// Sign makes a token of the claims with these headers besides alg and kid; a header of the same name wins over kid. Claims that
-// are []byte are the payload as it is.
+// Sign makes a token of the claims with these headers besides alg and kid; a header of the same name wins over kid.
+// Claims that are []byte are the payload as it is.
 func Sign(t testing.TB, key Key, headers map[jose.HeaderKey]any, claims any) string {
 	t.Helper()
 	o := (&jose.SignerOptions{}).WithType("JWT")
