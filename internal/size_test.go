@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Limits of what a reader has to hold in mind at once, tests aside.
@@ -17,6 +18,7 @@ const (
 	maxFileLines     = 600
 	maxFunctionLines = 70
 	maxParameters    = 5
+	maxColumns       = 120 // a tab has four
 )
 
 // large names what is over a limit all the same, by file or "file function", with the reason.
@@ -81,6 +83,7 @@ func checkSize(t *testing.T, file string, report func(name, format string, args 
 	if n := bytes.Count(data, []byte("\n")); n > maxFileLines {
 		report(name, "%d lines, at most %d are wanted", n, maxFileLines)
 	}
+	checkColumns(name, string(data), textLines(files, parsed), report)
 	for _, d := range parsed.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok {
@@ -92,6 +95,34 @@ func checkSize(t *testing.T, file string, report func(name, format string, args 
 		}
 		if n := fn.Type.Params.NumFields(); n > maxParameters {
 			report(function, "%d parameters, at most %d are wanted", n, maxParameters)
+		}
+	}
+}
+
+// textLines are the lines on which a string literal stands.
+func textLines(files *token.FileSet, parsed *ast.File) map[int]bool {
+	lines := map[int]bool{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+			for l := files.Position(text.Pos()).Line; l <= files.Position(text.End()).Line; l++ {
+				lines[l] = true
+			}
+		}
+		return true
+	})
+	return lines
+}
+
+// checkColumns reports long lines, except those with a string literal and directives, which cannot be broken.
+func checkColumns(name, text string, literals map[int]bool, report func(name, format string, args ...any)) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    ")
+		code := strings.TrimLeft(line, " ")
+		if utf8.RuneCountInString(line) > maxColumns && !literals[n] && !strings.HasPrefix(code, "//go:") &&
+			!strings.HasPrefix(code, "//lint:") {
+			report(name, "line %d has more than %d columns", n, maxColumns)
 		}
 	}
 }

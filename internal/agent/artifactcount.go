@@ -128,11 +128,13 @@ func (g *Generation) see(result byte) {
 
 // resetMetrics clears the artifact's counters and those of the current generation.
 func (a *Artifact) resetMetrics() {
-	a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount = 0, 0, 0, 0, 0, 0
+	a.SuccessCount, a.FailureCount, a.AuthoredErrorCount = 0, 0, 0
+	a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount = 0, 0, 0
 	a.LastFailureReason, a.LastFailureClass = "", ClassNone
 	a.Scorecard = Scorecard{}
 	if g := a.change(""); g != nil {
-		g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount = 0, 0, 0, 0, 0
+		g.SuccessCount, g.AuthoredErrorCount = 0, 0
+		g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount = 0, 0, 0
 		g.Window = ""
 	}
 }

@@ -68,7 +68,8 @@ func (a *answered) logStages(e *agent.LogEntry) {
 // logProgram adds details of the program that ran and of the attempt that answered.
 func (a *answered) logProgram(e *agent.LogEntry) {
 	if g := a.program; g != nil {
-		e.CodeChecksum, e.ArtifactGenerationTrigger, e.ArtifactPromptVersion, e.ArtifactContractFingerprint = g.CodeChecksum, g.Trigger, g.PromptVersion, g.ContractFingerprint
+		e.CodeChecksum, e.ArtifactGenerationTrigger = g.CodeChecksum, g.Trigger
+		e.ArtifactPromptVersion, e.ArtifactContractFingerprint = g.PromptVersion, g.ContractFingerprint
 		e.Cacheable, e.CacheabilityReason, e.SolverShape = g.Cacheable, g.CacheabilityReason, g.SolverShape
 		if a.fresh != nil {
 			e.Code = g.Code

@@ -38,7 +38,8 @@ type recordedCall struct {
 // cases returns the evidence of a method as files: examples.json, in the format of recurgentd tools examples, and
 // recorded.json. It leaves out cases that contain a secret or cannot be replayed. contents holds the bytes of the files
 // that the cases read, by path below the method's directory.
-func (x *Program) cases(rules *mask.Rules) (examples examplefile.Document, recorded *recordedFile, contents map[string]string, left []LeftOut) {
+func (x *Program) cases(rules *mask.Rules) (examples examplefile.Document, recorded *recordedFile,
+	contents map[string]string, left []LeftOut) {
 	leave := func(id, reason string) {
 		left = append(left, LeftOut{x.Role, x.Method, id, reason})
 	}

@@ -130,7 +130,8 @@ type plan struct {
 
 // plans returns the ways to start a runner, the strongest first. The canary takes the first that works.
 func plans() []plan {
-	const all = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	const all = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if os.Geteuid() == 0 {
 		return []plan{{namespaces: all, uid: true}, {uid: true}, {namespaces: all}, {}}
 	}

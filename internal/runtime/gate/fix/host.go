@@ -107,7 +107,8 @@ func (m *fixer) returnOfCall(call *ast.CallExpr) bool {
 			return false
 		}
 		to = r
-	} else if f, ok := m.parents[m.parents[st]].(*ast.FuncDecl); !ok || len(list) == 0 || f.Body.List[len(f.Body.List)-1] != ast.Stmt(st) {
+	} else if f, ok := m.parents[m.parents[st]].(*ast.FuncDecl); !ok || len(list) == 0 ||
+		f.Body.List[len(f.Body.List)-1] != ast.Stmt(st) {
 		return false // what follows would also run
 	}
 	return m.fix("a value is returned, not given to the call", edit{m.offset(st.Pos()), m.offset(to.End()), text})

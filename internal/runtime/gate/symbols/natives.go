@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
-// Natives stand in for host symbols: the clock comes from an environment, and there is no terminal. Compiled programs have the same in the same places
-// (package native/support).
+// Natives stand in for host symbols: the clock comes from an environment, and there is no terminal. Compiled programs
+// have the same in the same places (package native/support).
 type Natives map[string]any // by path and name, with a dot between them
 
 // NewNatives returns the natives of an environment.

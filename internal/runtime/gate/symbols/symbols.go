@@ -1,5 +1,5 @@
-// Package symbols maps the names of the packages that yaegi may give programs to what they are at run time: functions, variables and types of
-// the binary itself. The tables are generated from the list in package allow.
+// Package symbols maps the names of the packages that yaegi may give programs to what they are at run time: functions,
+// variables and types of the binary itself. The tables are generated from the list in package allow.
 package symbols
 
 import "github.com/recurgentd/recurgentd/internal/runtime/gate/allow"

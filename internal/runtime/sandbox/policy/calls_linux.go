@@ -11,7 +11,8 @@ import (
 
 // mapFlags are the mapping flags under which writable memory counts against RLIMIT_DATA. Shared mappings and those that
 // grow downwards do not count: a test touched a gigabyte of each under a limit of 256 MiB.
-const mapFlags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_FIXED_NOREPLACE | unix.MAP_NORESERVE | unix.MAP_STACK
+const mapFlags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_FIXED_NOREPLACE |
+	unix.MAP_NORESERVE | unix.MAP_STACK
 
 const readWrite = unix.PROT_READ | unix.PROT_WRITE
 
@@ -76,7 +77,8 @@ func running(pid uint64, race bool) (names []string, conditional []seccomp.NameW
 }
 
 // goThread are the clone flags with which the Go runtime creates threads. On amd64 it adds CLONE_SETTLS.
-const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
+const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND |
+	unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
 // setFS is ARCH_SET_FS, the operation of arch_prctl by which a thread sets its thread-local storage.
 const setFS = 0x1002
