@@ -58,13 +58,14 @@ func TestOpsQueriesReturnData(t *testing.T) {
 		"alert RecurgentdTokenSpendHigh":               "compares with the week before, which a test does not have",
 		"panel Time of a transaction, query 1":         "divides by transactions of a database, and these daemons have directories",
 	}
-	daemon, dir := startDaemon(t, "http://"), t.TempDir()
+	binary, dir := buildDaemon(t), t.TempDir()
+	daemon := startDaemon(t, binary, "http://")
 	address := apptest.Address(t)
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	secured := startSecured(t)
+	secured := startSecured(t, binary)
 	config := fmt.Sprintf(`global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%s/prometheus/rules/*.yml]
 scrape_configs:
@@ -206,7 +207,7 @@ func start(t *testing.T, dir, name string, args ...string) *process {
 const scraper, hasty = "token-of-the-scraper-0123", "token-of-the-hasty-client-0123"
 
 // startSecured starts a daemon with TLS and tokens.
-func startSecured(t *testing.T) (address string) {
+func startSecured(t *testing.T, binary string) (address string) {
 	t.Helper()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
@@ -215,16 +216,24 @@ func startSecured(t *testing.T) (address string) {
 		t.Fatal(err)
 	}
 	cert, key := apptest.NewPair(t, 1, time.Now().AddDate(1, 0, 0)).Write(t, dir)
-	return startDaemon(t, "https://", "--auth-tokens-file", tokens, "--tls-cert", cert, "--tls-key", key)
+	return startDaemon(t, binary, "https://", "--auth-tokens-file", tokens, "--tls-cert", cert, "--tls-key", key)
 }
 
-// startDaemon builds the daemon and starts it on the embedded recording.
-func startDaemon(t *testing.T, scheme string, args ...string) (address string) {
+// buildDaemon builds the daemon with the compiler that it carries: one of a plain go build would compile the packages of
+// programs first, during which no call ends.
+func buildDaemon(t *testing.T) (binary string) {
+	t.Helper()
+	binary = t.TempDir() + "/recurgentd"
+	run(t, nil, "../scripts/build", binary)
+	return binary
+}
+
+// startDaemon starts the daemon on the embedded recording.
+func startDaemon(t *testing.T, binary, scheme string, args ...string) (address string) {
 	t.Helper()
 	dir := t.TempDir()
-	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
 	address = apptest.Address(t)
-	p := start(t, dir, dir+"/recurgentd",
+	p := start(t, dir, binary,
 		append([]string{"serve", "--provider", "replay", "--listen", address, "--data-dir", dir + "/state",
 			"--metrics-namespaces", "default"}, args...)...)
 	waitReady(t, scheme+address, p)
