@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,6 +88,8 @@ func TestInterfaceArrange(t *testing.T) {
 		{Name: "max", ReadBy: ReadByName}, {Name: "min", ReadBy: ReadByName}}}
 	all := &Interface{Parameters: []Parameter{{Name: "first", ReadBy: ReadByPosition},
 		{Name: "rest", Variadic: true, ReadBy: ReadByPosition}}}
+	options := &Interface{Parameters: append(slices.Clone(all.Parameters), Parameter{Name: "x", ReadBy: ReadByName},
+		Parameter{Name: "y", ReadBy: ReadByName})}
 	for _, c := range []struct {
 		name                 string
 		f                    *Interface
@@ -105,6 +108,9 @@ func TestInterfaceArrange(t *testing.T) {
 		{"more than there are parameters", mixed, `["t",5,6,7]`, `{}`, `["t",5,6,7]`, `{}`},
 		{"a name given twice", mixed, `["t",5]`, `{"max":6}`, `["t",5]`, `{"max":6}`},
 		{"a list", all, `[]`, `{"first":1,"rest":[2,3]}`, `[1,2,3]`, `{}`},
+		{"a list before options", options, `[1,2]`, `{}`, `[1,2]`, `{}`},
+		{"a list as long as the parameters", options, `[1,2,3,4]`, `{}`, `[1,2,3,4]`, `{}`},
+		{"a list by name before options", options, `[]`, `{"first":1,"rest":[2,3],"x":4}`, `[1,2,3]`, `{"x":4}`},
 		{"a list that is none", all, `[]`, `{"first":1,"rest":2}`, `[]`, `{"first":1,"rest":2}`},
 	} {
 		var args []json.RawMessage

@@ -47,7 +47,16 @@ func (f *Interface) picky() bool {
 // namesLast reports whether the last positional argument belongs to a parameter that is read by name only.
 func (f *Interface) namesLast(args []json.RawMessage) bool {
 	last := len(args) - 1
-	return last < len(f.Parameters) && f.Parameters[last].ReadBy == ReadByName
+	return last < f.places() && f.Parameters[last].ReadBy == ReadByName
+}
+
+// places returns how many parameters can take a single positional argument: those before the variadic one, which takes
+// all the others.
+func (f *Interface) places() int {
+	if rest := f.rest(); rest >= 0 {
+		return rest
+	}
+	return len(f.Parameters)
 }
 
 // rename replaces aliases by the parameters' names: a newer program may no longer read the alias.
@@ -106,8 +115,8 @@ func (f *Interface) toPositions(args []json.RawMessage,
 // toNames moves trailing positional arguments that are read only by name to keywords. It modifies named.
 func (f *Interface) toNames(args []json.RawMessage,
 	named map[string]json.RawMessage) (rest []json.RawMessage, moved bool) {
-	first := len(args)
-	for first > 0 && first <= len(f.Parameters) && f.Parameters[first-1].ReadBy == ReadByName {
+	first, places := len(args), f.places()
+	for first > 0 && first <= places && f.Parameters[first-1].ReadBy == ReadByName {
 		if _, given := f.Parameters[first-1].given(named); given {
 			return args, false
 		}

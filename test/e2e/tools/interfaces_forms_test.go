@@ -35,3 +35,22 @@ func TestKeywordsInOtherForms(t *testing.T) {
 	}
 	d.WantValue(d.CallWith(s, "declared", map[string]any{kelvin: 2}), 2, "")
 }
+
+// Positional arguments that a list takes stay positional, whatever the program reads by name too.
+func TestListsKeepTheirArguments(t *testing.T) {
+	t.Parallel()
+	mean := rig.Program("\tsum := 0.0\n\tfor _, v := range call.Args {\n\t\tn, _ := v.(float64)\n\t\tsum += n\n\t}\n" +
+		"\tif d, ok := call.Kwargs[\"digits\"].(float64); ok {\n\t\treturn []any{sum, d}, nil\n\t}\n\treturn sum, nil")
+	whatever := rig.Program("\tout := []any{}\n\tfor _, v := range call.Args {\n\t\tout = append(out, v)\n\t}\n" +
+		"\tfor _, v := range call.Kwargs {\n\t\tout = append(out, v)\n\t}\n\t_, a := call.Kwargs[\"a\"]\n" +
+		"\treturn append(out, a), nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"stats.sum": {mean}, "stats.any": {whatever}}))
+	s := d.Session("stats")
+	for range 2 { // at the forging call and later
+		d.WantValue(d.Call(s, "sum", 2, 4), 6, "")
+		d.WantValue(d.Call(s, "any", 1, 2), []any{1, 2, false}, "")
+	}
+	d.WantValue(d.CallWith(s, "sum", map[string]any{"args": []int{2, 4}}), 6, "")
+	d.WantValue(d.CallWith(s, "sum", map[string]any{"args": []int{2, 4}, "digits": 3}), []any{6, 3}, "")
+	d.WantValue(d.CallWith(s, "any", map[string]any{"a": 1}), []any{1, true}, "")
+}

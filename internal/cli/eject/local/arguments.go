@@ -81,10 +81,14 @@ func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.
 	return out
 }
 
-// toNames moves trailing positional arguments that are read only by name to keywords. It modifies named.
+// toNames moves trailing positional arguments that are read only by name to keywords. It modifies named. A variadic
+// parameter takes all arguments from its place on, so these stay.
 func toNames(all []Parameter, args []json.RawMessage, named map[string]json.RawMessage) []json.RawMessage {
-	first := len(args)
-	for first > 0 && first <= len(all) && all[first-1].ReadBy == "name" {
+	first, places := len(args), slices.IndexFunc(all, func(p Parameter) bool { return p.Variadic })
+	if places < 0 {
+		places = len(all)
+	}
+	for first > 0 && first <= places && all[first-1].ReadBy == "name" {
 		if _, given := all[first-1].given(named); given {
 			return args
 		}

@@ -16,6 +16,7 @@ func TestArrangeAsTheDaemon(t *testing.T) {
 		`[{"name":"a","required":true,"read_by":"name"},{"name":"b","read_by":"name","aliases":["bee","c"]}]`,
 		`[{"name":"a","read_by":"position"},{"name":"rest","variadic":true,"read_by":"position"}]`,
 		`[{"name":"a","read_by":"position"},{"name":"b","read_by":"name"}]`,
+		`[{"name":"rest","variadic":true,"read_by":"position"},{"name":"b","read_by":"name"},{"name":"c","read_by":"name"}]`,
 		`[]`,
 	}
 	args := []string{`[]`, `[1]`, `[1,2]`, `[1,2,3]`, `[null]`}

@@ -78,6 +78,7 @@ func (s *scan) assemble() *Interface {
 			taken[name] = true
 		}
 	}
+	anyPlace := s.open && s.rest != nil
 	if s.open {
 		s.rest = nil // an open interface accepts further positions anyway
 	}
@@ -107,7 +108,11 @@ func (s *scan) assemble() *Interface {
 	}
 	for _, r := range s.reads {
 		if r.place < 0 {
-			out.Parameters = append(out.Parameters, s.described(r))
+			p := s.described(r)
+			if anyPlace { // then arguments that came by position stay there
+				p.ReadBy = ""
+			}
+			out.Parameters = append(out.Parameters, p)
 		}
 	}
 	if len(out.Parameters) > maxParameters {
