@@ -29,7 +29,7 @@ SMOKES_POSTGRES := ^(TestStore|TestTwoStoresCount|TestCopiesAreTheSame|TestOrder
 SMOKES_OPS      := ^(TestOpsFreshDaemon|TestOpsInspector|TestOpsAgentLoop|TestOpsTypeScriptExample|TestOpsMetricsPassPromtool)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-all test-long smoke-postgres smoke-ops race lint flaky vulncheck mutate fuzz bench bench-kernels bench-goals bench-scale dist generate docs image clients clean
+.PHONY: help run build test test-all test-long smoke-postgres smoke-ops race lint flaky vulncheck mutate fuzz bench bench-kernels bench-goals bench-scale size dist generate docs image clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -88,6 +88,9 @@ bench-kernels: ## programs as plain Go, compiled by a daemon, in yaegi and in CP
 
 bench-goals: ## many tools, many owners, nested, cold and large calls, floods, many namespaces: ratios in one run; GOALS="-only floods" chooses
 	$(GO) run ./bench/goals $(GOALS)
+
+size: ## lines of all files by kind
+	@scripts/size
 
 bench-scale: ## simulate 10 and 100 replicas on one or several databases from figures that bench/scale measured
 	$(GO) run ./bench/scale
