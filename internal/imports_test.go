@@ -30,15 +30,15 @@ var allowed = map[string][]string{
 	"test": {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest",
 		"internal/runtime"},
 	"internal/app": {"internal/seal", "internal/beneath", "api", "internal/api",
-		"internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract",
-		"internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+		"internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/telemetry",
+		"internal/access", "internal/fair", "internal/agent"},
 	"internal/cluster": {"internal/store", "internal/agent"},
 	"internal/client":  {"internal/runtime", "internal/agent"},
-	"internal/cli": {"internal/app", "internal/mcp", "internal/client", "internal/api",
-		"internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access",
+	"internal/cli": {"internal/app", "internal/mcp", "internal/client", "internal/runtime", "internal/store",
+		"internal/telemetry", "internal/access",
 		"internal/agent"},
 	"internal/api": {"api", "internal/ui", "internal/mcp", "internal/cluster",
-		"internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access",
+		"internal/runtime", "internal/store", "internal/telemetry", "internal/access",
 		"internal/fair", "internal/agent"},
 	"internal/api/strict": {},
 	"internal/ui":         {},
@@ -46,16 +46,14 @@ var allowed = map[string][]string{
 		"internal/store", "internal/agent"},
 	"internal/runtime": {"internal/store", "internal/contract", "internal/telemetry",
 		"internal/fair", "internal/agent"},
-	"internal/runtime/prompt": {"internal/runtime/provider", "internal/store", "internal/contract",
+	"internal/runtime/prompt": {"internal/runtime/provider", "internal/contract",
 		"internal/agent"},
-	"internal/runtime/provider": {"internal/agent", "internal/fair", "internal/contract",
-		"internal/store"},
+	"internal/runtime/provider":  {"internal/agent", "internal/fair"},
 	"internal/runtime/recurgent": {},                             // programs import it
 	"internal/runtime/plain":     {"internal/runtime/recurgent"}, // native executables consist of it too
 	"internal/runtime/gate/diff/compiled": {"internal/runtime", "internal/beneath", "internal/seal",
 		"internal/agent"},
-	"internal/runtime/gate": {"internal/runtime/recurgent", "internal/agent", "internal/contract",
-		"internal/store"},
+	"internal/runtime/gate": {"internal/runtime/recurgent"},
 	// the daemon reads it
 	"internal/runtime/gate/report": {},
 	// native executables consist of it too
@@ -75,7 +73,7 @@ var allowed = map[string][]string{
 	"internal/runtime/sandbox/probe":  {"internal/runtime/sandbox/wire"},
 	"internal/runtime/sandbox/worker": {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/launch",
 		"internal/runtime/sandbox/probe", "internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire",
-		"internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
+		"internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent"},
 	"internal/runtime/sandbox/wire":    {"internal/runtime/gate/report"},
 	"internal/runtime/sandbox/threads": {},
 	"internal/runtime/native/support": {"internal/runtime/sandbox/narrow", "internal/runtime/sandbox/serve",
@@ -83,9 +81,8 @@ var allowed = map[string][]string{
 	"internal/runtime/native/support/maphash": {"internal/runtime/native/support"},
 	"internal/runtime/native": {"internal/seal", "internal/beneath", "internal/runtime/gate/allow",
 		"internal/runtime/sandbox/wire"},
-	"internal/runtime/history": {"internal/runtime/provider", "internal/agent", "internal/contract",
-		"internal/store"},
-	"internal/runtime/spend": {"internal/runtime/provider", "internal/store", "internal/agent"},
+	"internal/runtime/history": {"internal/runtime/provider", "internal/agent", "internal/contract"},
+	"internal/runtime/spend":   {"internal/runtime/provider", "internal/store", "internal/agent"},
 	"internal/runtime/files": {"internal/runtime/trail", "internal/runtime/storage", "internal/store",
 		"internal/agent"},
 	"internal/runtime/storage":   {"internal/store", "internal/agent"},
@@ -93,15 +90,15 @@ var allowed = map[string][]string{
 	"internal/runtime/progress":  {"internal/agent"},
 	"internal/runtime/trail":     {"internal/store", "internal/agent"},
 	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider",
-		"internal/runtime/progress", "internal/runtime/interrupt", "internal/runtime/spend", "internal/runtime/storage",
-		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
+		"internal/runtime/interrupt", "internal/runtime/spend", "internal/telemetry", "internal/agent",
+		"internal/contract", "internal/store"},
 	"internal/runtime/catalog": {"internal/api/strict", "internal/runtime/gate/report", "internal/store",
 		"internal/contract", "internal/agent"},
 	"internal/runtime/why": {"internal/runtime", "internal/store", "internal/agent"},
 	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair",
 		"internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/overview": {"internal/runtime/spend", "internal/bell", "internal/store", "internal/agent"},
-	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
+	"internal/runtime/evolve":   {"internal/agent", "internal/contract"},
 	"internal/store": {"internal/beneath", "internal/cache", "internal/bell", "internal/fair",
 		"internal/agent"},
 	"internal/contract":    {"internal/agent"},
@@ -120,7 +117,7 @@ var allowed = map[string][]string{
 
 func TestImportsPointOneWay(t *testing.T) {
 	t.Parallel()
-	root := ".."
+	root, used := "..", map[permission]bool{}
 	for _, top := range []string{"cmd", "internal", "api", "bench", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -137,16 +134,26 @@ func TestImportsPointOneWay(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			checkFile(t, file, path.Dir(filepath.ToSlash(rel)))
+			checkFile(t, file, path.Dir(filepath.ToSlash(rel)), used)
 			return nil
 		})
 		if err != nil {
 			t.Error(err)
 		}
 	}
+	for key, all := range allowed {
+		for _, a := range all {
+			if !used[permission{key, a}] {
+				t.Errorf("no package of %s needs to import %s; drop the permission", key, a)
+			}
+		}
+	}
 }
 
-func checkFile(t *testing.T, file, dir string) {
+// A permission is one of those in allowed.
+type permission struct{ from, to string }
+
+func checkFile(t *testing.T, file, dir string, used map[permission]bool) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 	if err != nil {
 		t.Errorf("%s: %v", file, err)
@@ -159,7 +166,7 @@ func checkFile(t *testing.T, file, dir string) {
 	}
 	for _, spec := range parsed.Imports {
 		name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
-		if ours && !mayImport(key, name) {
+		if ours && !mayImport(key, name, used) {
 			t.Errorf("%s imports %s; packages of %s may import %v", file, name, key, allowed[key])
 		}
 	}
@@ -175,12 +182,14 @@ func ruleFor(dir string) string {
 	return ""
 }
 
-func mayImport(key, name string) bool {
+// mayImport also notes the permission that allows it: the first one.
+func mayImport(key, name string, used map[permission]bool) bool {
 	if within(name, key) || name == "internal/lazy" { // every package may use it, as the standard library
 		return true
 	}
 	for _, a := range allowed[key] {
 		if within(name, a) {
+			used[permission{key, a}] = true
 			return true
 		}
 	}
