@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 // fields collects the errors of a body, so that a client sees all of them at once. Its methods read a member that

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 // A functionCall is the body of a function call, as a model requested it.

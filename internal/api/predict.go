@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/access"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"

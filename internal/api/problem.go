@@ -12,7 +12,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
 	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/mcp"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -22,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 // FieldError is one entry of a problem's errors. Pointer is a JSON pointer into the body, or the name of a parameter

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/access"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 // reads are the methods that change nothing. They need the scope Read.

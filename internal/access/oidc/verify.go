@@ -16,7 +16,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 // maxTokenName is the maximum length of a principal's name in characters. The claim sub has at most 255.

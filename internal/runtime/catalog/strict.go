@@ -9,7 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
-	"github.com/recurgentd/recurgentd/internal/api/strict"
+	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
 // Strict returns the schema of the arguments for models that must follow it exactly. Every property is listed and
