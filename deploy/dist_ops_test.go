@@ -41,7 +41,7 @@ func checkout(t *testing.T, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil { //nolint:gosec // a checkout
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()); err != nil {
@@ -195,7 +195,7 @@ func unpack(t *testing.T, archive, into string) map[string]int64 {
 			continue
 		}
 		path := filepath.Join(into, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // an archive
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		data, err := io.ReadAll(r)

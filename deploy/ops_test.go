@@ -241,7 +241,7 @@ func startDaemon(t *testing.T, binary, scheme string, args ...string) (address s
 }
 
 // trusting takes every certificate.
-var trusting = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a server of the test
+var trusting = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 func waitReady(t *testing.T, base string, p *process) {
 	t.Helper()

@@ -193,7 +193,7 @@ func TestOpsUnitKeepsTheSandbox(t *testing.T) {
 	}
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // another user shall see the binary
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // another user shall see the binary
 		t.Fatal(err)
 	}
 	free := serveAs(t, dir, "any")
@@ -226,7 +226,7 @@ func serveAs(t *testing.T, dir string, calls ...string) (observed string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user shall see the binary
+	if err := os.Chmod(dir, 0o755); err != nil { // another user shall see the binary
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
@@ -276,7 +276,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestVulncheckSaysWhatItCouldNotCheck(t *testing.T) {
 				_, version, _ := strings.Cut(string(script), "\nversion=")
 				version, _, _ = strings.Cut(version, "\n")
 				if err := os.WriteFile(filepath.Join(tools, "govulncheck-"+version), []byte("#!/bin/sh\n"+c.tool+"\n"),
-					0o755); err != nil { //nolint:gosec // it is run
+					0o755); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -70,7 +70,7 @@ func floodClients(args []string) error {
 
 // A wave is the set of clients of a flood.
 type wave struct {
-	ctx        context.Context //nolint:containedctx // of the process
+	ctx        context.Context // of the process
 	d          *daemon
 	kind       string
 	rude       bool

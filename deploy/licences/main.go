@@ -151,7 +151,7 @@ func licencesIn(dir string) (texts [][]byte, err error) {
 		if !f.Type().IsRegular() || !named.MatchString(f.Name()) || strings.HasSuffix(f.Name(), ".go") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, f.Name())) //nolint:gosec // a directory of modules
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func licencesIn(dir string) (texts [][]byte, err error) {
 }
 
 func output(name string, args ...string) (string, error) {
-	out, err := exec.Command(name, args...).Output() //nolint:gosec,noctx // the commands are written above
+	out, err := exec.Command(name, args...).Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
 	}

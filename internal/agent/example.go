@@ -264,7 +264,7 @@ func ExamplesRevision(list []Example) int64 {
 		x.Effects, x.TakenAt = nil, time.Time{} // replayed, but not shown
 		_, _ = sum.Write(Encoded(x))            // cannot fail
 	}
-	return max(1, int64(sum.Sum64()>>1)) //nolint:gosec // half of its range
+	return max(1, int64(sum.Sum64()>>1))
 }
 
 // ActiveExamples returns the examples that programs must satisfy. a may be nil.

@@ -15,7 +15,7 @@ var errTokenEnded = errors.New("the token of the stream has ended")
 
 // whyUnknown returns the detail that the sender of a rejected token gets.
 func whyUnknown(err error) string {
-	if err == access.ErrUnknown { //nolint:errorlint // one that wraps it says more
+	if err == access.ErrUnknown { // one that wraps it says more
 		return "the request carries no known access token"
 	}
 	return err.Error()

@@ -275,7 +275,7 @@ func (s *server) decode(w *reply, r *http.Request, optional bool, member func(f 
 // shapeProblem distinguishes valid JSON that is not an object (422) from a body that cannot be parsed (400).
 func shapeProblem(err error) error {
 	if e, ok := err.(*strict.Error); ok && strings.HasPrefix(e.Reason,
-		"must be an object") { //nolint:errorlint // strict returns it bare
+		"must be an object") { // strict returns it bare
 		return fault(codeInvalid, "the body "+e.Reason, "").in("", e.Reason)
 	}
 	return err

@@ -437,7 +437,7 @@ type one struct {
 	Runtime
 	tools  *catalog.Catalog
 	mcp    http.Handler
-	erased context.Context //nolint:containedctx // of all namespaces
+	erased context.Context // of all namespaces
 
 	mu   sync.Mutex
 	made map[agent.Namespace]bool

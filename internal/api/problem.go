@@ -235,7 +235,7 @@ func spread(p *Problem) string {
 	switch p.Code {
 	case codeQueueFull, codeStreamsFull, codeBodiesFull, codeRepliesFull:
 		if least, err := strconv.Atoi(p.retry); err == nil {
-			return strconv.Itoa(least + rand.IntN(spreadOver)) //nolint:gosec // nobody gains by guessing it
+			return strconv.Itoa(least + rand.IntN(spreadOver)) // nobody gains by guessing it
 		}
 	}
 	return p.retry

@@ -108,7 +108,7 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 // http.ErrAbortHandler on to net/http.
 func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern string, start time.Time) {
 	if v := recover(); v != nil {
-		if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
+		if v == http.ErrAbortHandler { // net/http compares it the same way
 			m.End(statusClientGone, time.Since(start))
 			panic(v)
 		}

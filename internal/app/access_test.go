@@ -246,7 +246,7 @@ func TestTLS(t *testing.T) {
 		t.Helper()
 		for _, http2 := range []bool{false, true} {
 			if got, err := serial(&tls.Config{}, http2); err != nil ||
-				got != want { //nolint:gosec // the versions are Go's
+				got != want {
 				t.Errorf("%s: serial %s, %v, want %s", when, got, err, want)
 			}
 		}
@@ -256,7 +256,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("no warning of its end: %s", log)
 	}
 	if _, err := serial(&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
-		false); err == nil { //nolint:gosec // to see that it is refused
+		false); err == nil {
 		t.Error("TLS 1.1 is spoken")
 	}
 	write(t, o.TLSKey, string(second.Key))
@@ -295,7 +295,7 @@ func TestStreamsOutlastACertificate(t *testing.T) {
 	ask := func(http2 bool, method, path, body string) (resp *http.Response, serial string) {
 		t.Helper()
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots},
-			ForceAttemptHTTP2: http2}} //nolint:gosec // the versions are Go's
+			ForceAttemptHTTP2: http2}}
 		r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

@@ -562,7 +562,7 @@ func TestStoppedReplicaChangesNoContext(t *testing.T) {
 	a.store.cut.Store(true)
 	moved := b.until(200, "POST", calls(id), call("next"))
 	a.store.cut.Store(false)
-	for a.send("GET", "/readyz", nil, nil).status != 200 { //nolint:revive // until it has joined again
+	for a.send("GET", "/readyz", nil, nil).status != 200 { // until it has joined again
 	}
 	close(s.goOn)
 	if r := <-patched; r.status != 200 || !strings.Contains(string(r.body), `"m":1`) ||
@@ -645,7 +645,7 @@ func TestReplicaLeaves(t *testing.T) {
 	<-c.gate.Entered
 	stopped := make(chan error)
 	go func() { stopped <- a.Stop(context.Background()) }()
-	for a.send("GET", "/readyz", nil, nil).status == 200 { //nolint:revive // until it is leaving
+	for a.send("GET", "/readyz", nil, nil).status == 200 { // until it is leaving
 	}
 	if r := b.want(200, "POST", calls(ids[1]), call("next"), nil); r.value() != 2.0 {
 		t.Errorf("a session that nobody uses, at the other replica: %s", r.body)

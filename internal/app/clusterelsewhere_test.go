@@ -301,7 +301,7 @@ func shown(t *testing.T, address string, pair apptest.Pair) int64 {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{own},
-		InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // it only looks
+		InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Get("https://" + address + "/v1/version")
 	if err != nil {

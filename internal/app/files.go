@@ -30,7 +30,7 @@ func (o *Options) mostStored() store.Bytes {
 		all = unknownDisk
 		if fs, err := vfs.Dir(o.DataDir); err == nil && !o.Database() {
 			if _, total, err := fs.Free(); err == nil {
-				all = int64(min(total, 1<<50)) //nolint:gosec // bounded
+				all = int64(min(total, 1<<50))
 			}
 		}
 	}

@@ -51,10 +51,10 @@ type services struct {
 	touched atomic.Bool  // set by enter, reset by dropIdle
 	leave   func()       // the method release, stored once so that requests do not allocate it
 
-	erased context.Context //nolint:containedctx // ends when the namespace is erased: of streams
+	erased context.Context // ends when the namespace is erased: of streams
 	erase  context.CancelCauseFunc
 
-	background context.Context //nolint:containedctx // of what goes on without a request; ends with the services
+	background context.Context // of what goes on without a request; ends with the services
 	end        context.CancelFunc
 	resumed    chan struct{} // closed when interrupted corrections are running again; nil until resume
 }

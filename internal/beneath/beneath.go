@@ -263,13 +263,14 @@ func (d *Dir) Rename(from, to string) error {
 	})
 }
 
-// Remove removes a file or an empty directory, or anything else with that name.
+// Remove removes a file or an empty directory, or anything else with that name. The error for a directory with content
+// is ENOTEMPTY or EEXIST.
 func (d *Dir) Remove(name string) error {
 	return d.in("remove", name, func(dir int, base string) error {
 		err := unix.Unlinkat(dir, base, 0)
 		if err == unix.EISDIR || err == unix.EPERM {
-			if unix.Unlinkat(dir, base, unix.AT_REMOVEDIR) == nil {
-				return nil
+			if asDir := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR); asDir != unix.ENOTDIR {
+				return asDir
 			}
 		}
 		return err

@@ -103,6 +103,18 @@ func TestWrongKindsGo(t *testing.T) {
 	}
 }
 
+// Remove reports a directory that is not empty as such, so its caller knows that RemoveAll is needed.
+func TestRemoveKeepsContent(t *testing.T) {
+	t.Parallel()
+	d, _ := hostile(t)
+	if err := d.Remove("dir"); !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+		t.Errorf("a directory with a file: got %v", err)
+	}
+	if err := errors.Join(d.Remove("dir/file"), d.Remove("dir")); err != nil {
+		t.Error(err)
+	}
+}
+
 // Names must be clean relative paths that do not lead out of the directory.
 func TestNames(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/maypok86/otter/v2"
@@ -31,13 +32,15 @@ type Cache[K comparable, V any] interface {
 	StopAllGoroutines() bool
 }
 
-// New returns a cache of up to most values. The bound must be at least 1: New panics if it is negative, and otter takes
-// 0 for no bound.
+// New returns a cache of up to most values. It panics if most is below 1.
 func New[K comparable, V any](most int) Cache[K, V] {
+	if most < 1 { // otter takes 0 for no bound
+		panic(fmt.Sprintf("cache: a bound of %d values", most))
+	}
 	return otter.Must(&otter.Options[K, V]{MaximumSize: most})
 }
 
-// NewWeighed returns a cache that bounds the total weight of its values by most.
+// NewWeighed returns a cache that bounds the total weight of its values by most. It returns an error if most is 0.
 func NewWeighed[K comparable, V any](most uint64, weigh func(K, V) uint32) (Cache[K, V], error) {
 	return otter.New(&otter.Options[K, V]{MaximumWeight: most, Weigher: weigh})
 }

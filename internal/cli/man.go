@@ -24,7 +24,7 @@ func manCommand(sh Shell) *cobra.Command {
 func writeManPages(c *cobra.Command, dir string) error {
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(manPage(c)),
-		0o644); err != nil { //nolint:gosec // a document
+		0o644); err != nil {
 		return err
 	}
 	for _, sub := range shownCommands(c) {

@@ -201,5 +201,5 @@ func writeJUnit(path string, all []tested) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o644) //nolint:gosec // a report is for everyone
+	return os.WriteFile(path, data, 0o644)
 }

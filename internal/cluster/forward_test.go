@@ -221,7 +221,7 @@ func TestCertificates(t *testing.T) {
 	for name, shown := range map[string][]tls.Certificate{"no certificate": nil,
 		"a certificate for another name": {*identity(t, ours.PairFor(t, 7, "billing"), ours).Certificate()}} {
 		plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
-			Certificates: shown}}} //nolint:gosec // it believes anybody
+			Certificates: shown}}} // it believes anybody
 		if res, err := plain.Get("https://" + good.o.Address); err == nil {
 			res.Body.Close()
 			t.Errorf("a client with %s was answered", name)

@@ -15,7 +15,7 @@ var errEnded = errors.New("the check was ended")
 
 // An ending interrupts a check when its context ends, since the library takes no context. Each check has its own.
 type ending struct {
-	ctx  context.Context //nolint:containedctx // of the check that is under way
+	ctx  context.Context // of the check that is under way
 	left int             // steps until ctx is checked again
 }
 

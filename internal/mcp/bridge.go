@@ -50,7 +50,7 @@ func Bridge(ctx context.Context, o BridgeOptions) error {
 // A bridge is the state of one client. The goroutine of run reads messages; each request has a goroutine of its own.
 type bridge struct {
 	o       BridgeOptions
-	ctx     context.Context //nolint:containedctx // of the bridge, which is one call of Bridge
+	ctx     context.Context // of the bridge, which is one call of Bridge
 	stop    context.CancelFunc
 	session string // identifies the bridge's requests to the daemon, so that notifications/cancelled finds them
 	// protocol version from initialize; "" if the client names it in each request; used only by the goroutine of run

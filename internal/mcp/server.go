@@ -70,7 +70,7 @@ type Server struct {
 
 	once sync.Once          // starts watch with the first subscription
 	end  context.CancelFunc // ends life
-	life context.Context    //nolint:containedctx // of the goroutine that watches, which outlives requests
+	life context.Context    // of the goroutine that watches, which outlives requests
 	idle sync.WaitGroup     // waits for watch
 }
 

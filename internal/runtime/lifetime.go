@@ -94,7 +94,7 @@ func (l *lifetime) above() context.Context {
 // gone reports whether the parent has ended and the call must end with it.
 func (l *lifetime) gone() bool {
 	cause := context.Cause(l.Context)
-	clientGone := cause == context.Canceled //nolint:errorlint // what wraps it says who canceled the call
+	clientGone := cause == context.Canceled // what wraps it says who canceled the call
 	return cause != nil && !(clientGone && l.stays.Load())
 }
 

@@ -72,7 +72,7 @@ func (m *Members) Leave(id string) {
 	m.drop(id)
 	for _, l := range m.leases {
 		if id != "" && l.holder == id {
-			l.end()
+			l.lose()
 		}
 	}
 }
@@ -178,13 +178,12 @@ func (m *Members) Erase(ns agent.Namespace) {
 	}
 }
 
-// Close ends all leases and refuses new ones. Holders do not see their leases as lost, because the closed store accepts
-// nothing from them anyway.
+// Close ends all leases, which are lost, and refuses new ones.
 func (m *Members) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
 	for _, l := range m.leases {
-		l.end()
+		l.lose()
 	}
 }

@@ -87,7 +87,8 @@ type LeaseOptions struct {
 
 // Lease is an exclusive right. It renews itself every third of its TTL. It is safe for concurrent use.
 type Lease interface {
-	// Lost is closed if the lease could not be renewed in time. Another holder may have it by then.
+	// Lost is closed when the lease ends without Release: it could not be renewed in time, its replica left, its
+	// namespace was erased or the store was closed. Another holder may have it by then.
 	Lost() <-chan struct{}
 	// Release gives the lease back. It may be called twice and after the lease was lost.
 	Release()

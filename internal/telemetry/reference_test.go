@@ -89,8 +89,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	want := metricTable(t)
 	if *update {
-		if err := os.WriteFile(reference, []byte(head+begin+want+end+tail),
-			0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(reference, []byte(head+begin+want+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -180,7 +180,7 @@ func TestLogReference(t *testing.T) {
 	}
 	if *rig.Update {
 		if err := os.WriteFile(observabilityPath, []byte(head+begin+b.String()+end+tail),
-			0o644); err != nil { //nolint:gosec // a document
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if got != b.String() {

@@ -49,7 +49,7 @@ func comparePicture(t *testing.T, printed string) {
 	want := pictured(printed)
 	if *rig.Update {
 		if err := os.WriteFile(picturePath, drawTerminal("recurgentd demo", want),
-			0o644); err != nil { //nolint:gosec // a document
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

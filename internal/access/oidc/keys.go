@@ -271,6 +271,6 @@ func usable(key jose.JSONWebKey) bool {
 // brief returns the error's text on one line and with limited length. The text may quote the issuer's response.
 func brief(err error) string {
 	const most = 300
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
-	return text[:min(len(text), most)]
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "?") // the cut may be within a character
 }

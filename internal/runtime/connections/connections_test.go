@@ -613,7 +613,7 @@ func TestNormalise(t *testing.T) {
 		c := good()
 		spoil(&c)
 		if err, _ := Normalise(&c).(*agent.InputError); err == nil ||
-			err.Pointer != pointer { //nolint:errorlint // it is returned bare
+			err.Pointer != pointer { // it is returned bare
 			t.Errorf("%s: got %v", pointer, err)
 		}
 	}

@@ -31,7 +31,7 @@ func resolver() *net.Resolver {
 		client, server := net.Pipe()
 		go func() {
 			defer server.Close()
-			for answerName(server) == nil { //nolint:revive // until the client closes it
+			for answerName(server) == nil { // until the client closes it
 			}
 		}()
 		return client, nil

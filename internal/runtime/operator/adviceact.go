@@ -270,7 +270,7 @@ func (o *Operator) reforgeBack(ctx context.Context, v verdict) (*agent.ArtifactC
 	}
 	a, err := o.store.Artifact(ctx, v.advice.Role, v.advice.Method)
 	if before.Current == "" && (err == nil || errors.Is(err, store.ErrNotFound)) {
-		return nil, nil //nolint:nilnil // nothing was changed
+		return nil, nil // nothing was changed
 	}
 	if err != nil {
 		return nil, err

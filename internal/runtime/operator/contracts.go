@@ -33,7 +33,7 @@ func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overvi
 	}
 	p := t.Proposals.Find(w.Of)
 	if p == nil || q.Sees != nil && p.Owner != q.Owner {
-		return nil, nil //nolint:nilnil // it is gone
+		return nil, nil // it is gone
 	}
 	out.Summary = "a program of " + runtime.Clip(p.By, 200) +
 		" delegates with a contract that is stricter than the role's"

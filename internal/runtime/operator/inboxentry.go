@@ -72,7 +72,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	a, err := o.store.Artifact(ctx, w.Role, w.Method)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !w.StandsIn(a) {
-		return nil, nil //nolint:nilnil // it is gone, or decided
+		return nil, nil // it is gone, or decided
 	}
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (o *Operator) policiesSince(ctx context.Context, since string, now *agent.P
 			was, err := agent.DecodeStoredPolicy(e.Before)
 			if err != nil { // erased, or written by another version
 				p.from = last
-				return p, nil //nolint:nilerr // what it was is not known
+				return p, nil // what it was is not known
 			}
 			p.changes = append(p.changes, policyChange{last, &was})
 		}

@@ -50,7 +50,7 @@ const mostApprovals = 1000
 // does not turn approval_required on.
 func (o *Operator) approvals(ctx context.Context, now, patched *agent.Policy) (*Approvals, error) {
 	if !patched.ApprovalRequired || now.ApprovalRequired {
-		return nil, nil //nolint:nilnil // nothing more waits
+		return nil, nil // nothing more waits
 	}
 	before, err := o.overview.Waits(ctx, now)
 	if err != nil {

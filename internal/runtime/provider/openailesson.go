@@ -200,10 +200,13 @@ const maxHalf = 3
 // refusedName matches advice to use the other name of the limit.
 var refusedName = lazy.Regexp("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
 
+// bothRefused matches a refusal of the two names in one request.
+var bothRefused = lazy.Regexp(`same time|both|simultaneous|only one|mutually|together`)
+
 // nextField drops the name of the limit that the server refuses.
 func nextField(_ *question, w way, r *refusal) (lesson, bool) {
 	refused := ""
-	both := regexp.MustCompile(`same time|both|simultaneous|only one|mutually|together`).MatchString(r.words)
+	both := bothRefused().MatchString(r.words)
 	switch m := refusedName().FindStringSubmatch(r.words); {
 	case w.field == fieldBoth && both:
 		refused = oldField

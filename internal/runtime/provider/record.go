@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // RecordOptions configures a Record. Inner and Path are required.
@@ -96,6 +97,9 @@ func (p *Record) add(l Line) {
 	}
 }
 
+// serverKey matches a key of a model's server.
+var serverKey = lazy.Regexp(`\b(sk|pk|gsk|xai|hf|ghp|gho)[-_][A-Za-z0-9_\-]{16,}`)
+
 // Scrub replaces, in text, the secrets and everything that looks like a key of a model's server.
 func Scrub(text string, secrets []string) string {
 	for _, s := range secrets {
@@ -103,5 +107,5 @@ func Scrub(text string, secrets []string) string {
 			text = strings.ReplaceAll(text, s, "[secret]")
 		}
 	}
-	return regexp.MustCompile(`\b(sk|pk|gsk|xai|hf|ghp|gho)[-_][A-Za-z0-9_\-]{16,}`).ReplaceAllString(text, "[secret]")
+	return serverKey().ReplaceAllString(text, "[secret]")
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -275,6 +276,25 @@ func TestCancellation(t *testing.T) {
 	}
 	if got := p.Run(ctx2, request("echo"), h); said(got) != "failure timeout/deadline" {
 		t.Errorf("%s", said(got))
+	}
+}
+
+// A call that ends before its program was admitted was waiting, whatever it asks for.
+func TestEndedBeforeAdmission(t *testing.T) {
+	p := nativePool(t, func(o *Options) { o.Runners, o.Waiting = 1, 1 })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := request("echo")
+	req.Depth = 1
+	for p.admission.enter(ended, &req) == nil { // until it is full
+		defer p.admission.leave(&req)
+	}
+	_, load := p.Load(ended, req.Program, req.Owner)
+	_, _, _, fix := p.Fix(ended, req.Program.Source, report.Terms{}, req.Owner)
+	for name, f := range map[string]*Failure{"run": p.Run(ended, req, &fakeHost{}).Failure, "load": load, "fix": fix} {
+		if f == nil || f.Type != agent.ErrCanceled || !f.Ours || !f.Waiting {
+			t.Errorf("%s: got %+v", name, f)
+		}
 	}
 }
 

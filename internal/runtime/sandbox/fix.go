@@ -19,7 +19,7 @@ func (p *Pool) Fix(ctx context.Context, source string, t report.Terms,
 	}
 	req := &Request{Owner: owner, Depth: 1} // admitted like Load
 	if err := p.admission.enter(ctx, req); err != nil {
-		return prog, nil, took, interrupted(ctx)
+		return prog, nil, took, keptWaiting(ctx)
 	}
 	defer p.admission.leave(req)
 	r, failure := p.takeBlank(ctx)
@@ -30,7 +30,7 @@ func (p *Pool) Fix(ctx context.Context, source string, t report.Terms,
 	stop := context.AfterFunc(ctx, r.interrupt)
 	m, failure := r.fix(ctx, source, t, deadline)
 	if !stop() && failure == nil {
-		failure = interrupted(ctx)
+		failure = keptWaiting(ctx)
 	}
 	if failure != nil {
 		r.kill("refused")

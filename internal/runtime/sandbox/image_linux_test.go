@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
 )
 
 // buildRunner returns the program of a runner that reports this build.
@@ -113,6 +114,35 @@ func TestCarriedRunnerOfAnotherBuild(t *testing.T) {
 		if !errors.Is(err, errOtherBuild) {
 			t.Errorf("a daemon of build %q starts with a runner of build one: %v", build, err)
 		}
+	}
+}
+
+// A pool that cannot be made leaves no image open.
+func TestFailedStartClosesImages(t *testing.T) {
+	open := func() (n int) {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			name, _ := os.Readlink("/proc/self/fd/" + f.Name()) // the directory's own descriptor is closed by now
+			if strings.HasPrefix(name, "/memfd:recurgent-runner") {
+				n++
+			}
+		}
+		return n
+	}
+	before := open()
+	was := embedded.LauncherFile
+	defer func() { embedded.LauncherFile = was }()
+	embedded.LauncherFile = filepath.Join(t.TempDir(), "missing")
+	o := DefaultOptions()
+	o.Native = true
+	if _, err := newPool(o, hooks{program: "no program", build: "one"}); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("got %v, want that the launcher is missing", err)
+	}
+	if after := open(); after > before {
+		t.Errorf("%d images are open, and %d were before", after, before)
 	}
 }
 

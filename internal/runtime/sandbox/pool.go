@@ -72,7 +72,7 @@ type hooks struct {
 	room           func() (room int, limit string) // replaces taskRoom
 }
 
-func newPool(o Options, h hooks) (*Pool, error) {
+func newPool(o Options, h hooks) (_ *Pool, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -94,6 +94,14 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		p.readyTimeout = h.ready
 	}
 	p.stop, p.end = context.WithCancelCause(context.Background())
+	if p.spawner, err = startSpawner(h.start, nil); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.Close()
+		}
+	}()
 	if p.images, err = images(h, &o); err != nil {
 		return nil, err
 	}
@@ -102,18 +110,13 @@ func newPool(o Options, h hooks) (*Pool, error) {
 			return nil, err
 		}
 	}
-	if p.spawner, err = startSpawner(h.start, nil); err != nil {
-		return nil, err
-	}
 	if h.plans == nil {
 		h.plans = plans()
 	}
 	if err := p.observe(h.plans); err != nil {
-		p.Close()
 		return nil, err
 	}
 	if want := o.required(); rank(p.status.Level) < rank(want) {
-		p.Close()
 		return nil, fmt.Errorf("sandbox: confinement is %q, required is %q: %s", p.status.Level, want,
 			p.status.summary())
 	}

@@ -195,6 +195,25 @@ func TestDirectoryInTheWay(t *testing.T) {
 	}
 }
 
+// A directory among the bytes of files belongs to no file. It is removed with its content, like other such bytes, and
+// keeps no later file from being written.
+func TestDirectoryAmongFiles(t *testing.T) {
+	t.Parallel()
+	dir, _ := filled(t)
+	stray := filepath.Join(dir, filesDir, "stray")
+	if err := errors.Join(os.MkdirAll(stray, 0o700),
+		os.WriteFile(filepath.Join(stray, "file"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir, testOptions(t))
+	if err := s.Sync(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(stray); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is left: %v", err)
+	}
+}
+
 // noSpaceFS is a directory on a disk that takes no new files while it is full.
 type noSpaceFS struct{ *fullFS }
 

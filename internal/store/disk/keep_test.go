@@ -324,6 +324,50 @@ func TestArchiveWhileFilesAreWritten(t *testing.T) {
 	}
 }
 
+// A program without references is noted also when another one is removed at the same time. Otherwise it would stay.
+func TestProgramsWithoutReferencesAreNoted(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), simStart
+	o := testOptions(t)
+	o.Now = func() time.Time { return now }
+	s := open(t, dir, o)
+	place := func(digit string) {
+		name := filepath.Join(dir, "programs", strings.Repeat(digit, 64)+".go")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+			os.WriteFile(name, []byte("package tool"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expire := func(want string) {
+		t.Helper()
+		if _, err := s.ns.Expire(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		var doc prunedDoc
+		if err := json.Unmarshal([]byte(tree(t, dir)[prunedFile]), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if _, noted := doc.Since[strings.Repeat(want, 64)]; !noted || len(doc.Since) != 1 {
+			t.Errorf("noted are %v, want %s", doc.Since, want)
+		}
+	}
+	place("a")
+	expire("a")
+	now = now.Add(24 * time.Hour)
+	if err := s.ns.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", CreatedAt: now, UpdatedAt: now},
+		nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ns.CommitCall(t.Context(), storetest.NewCommit("sess_1", "call_1", now)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	place("b")
+	expire("b")
+}
+
 // Prompts and contexts of sessions with debug are removed from the call log together with the values. The rest of the
 // entries stays.
 func TestDebugLeavesTheFiles(t *testing.T) {

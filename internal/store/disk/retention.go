@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -228,7 +229,7 @@ func (p *retention) prunePrograms(ctx context.Context, now time.Time) error {
 		}
 		next.Since[sum] = since
 	}
-	if len(next.Since) == len(before.Since) {
+	if maps.Equal(next.Since, before.Since) {
 		return nil
 	}
 	return p.n.files.writeDoc(prunedFile, next)

@@ -166,7 +166,7 @@ func (c *change) lockChunks(ctx context.Context, replica string, chunks []chunk)
 	for i, k := range chunks {
 		sum := fnv.New32a()
 		_, _ = fmt.Fprintf(sum, "%d:%s", k.ns, k.name)
-		locks[i] = int32(sum.Sum32()) //nolint:gosec // any of them will do
+		locks[i] = int32(sum.Sum32()) // any of them will do
 	}
 	slices.Sort(locks)
 	for _, l := range slices.Compact(locks) {

@@ -34,7 +34,7 @@ func TestFileBytesReadsNoFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // the end of the lock
+	defer tx.Rollback(context.Background()) // the end of the lock
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE files IN ACCESS EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,7 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 	if err != nil {
 		return err
 	}
+	var erased *Namespace
 	err = trail.change(ctx, func(ctx context.Context, c *change) error {
 		var id int64
 		err := c.QueryRow(ctx, "SELECT id FROM namespaces WHERE name = $1", string(name)).Scan(&id)
@@ -117,6 +118,10 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 		}
 		// The exclusive lock waits for all changes that hold the namespace; see holdSpaces.
 		if _, err := c.Exec(ctx, "SELECT pg_advisory_xact_lock("+spaceLocks+", $1::int8::int4)", id); err != nil {
+			return err
+		}
+		// After the commit, the name may already belong to a new namespace with a new handle.
+		if erased, err = s.Space(name); err != nil {
 			return err
 		}
 		if err := c.keepErased(ctx, id); err != nil {
@@ -141,18 +146,8 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 	if err != nil {
 		return err
 	}
-	s.forgetSpace(name)
+	s.dropSpace(erased)
 	return nil
-}
-
-// forgetSpace drops the handle of an erased namespace.
-func (s *Store) forgetSpace(name agent.Namespace) {
-	s.mu.Lock()
-	n := s.spaces[name]
-	s.mu.Unlock()
-	if n != nil {
-		s.dropSpace(n)
-	}
 }
 
 var (

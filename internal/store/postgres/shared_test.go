@@ -181,7 +181,7 @@ func TestFeedWaitsForTheOldest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // committed below
+	defer tx.Rollback(context.Background()) // committed below
 	if _, err := publish(t.Context(), tx, spaces[0].id.Load(),
 		[]store.Change{{Kind: store.ChangedTool, Role: "early"}}); err != nil {
 		t.Fatal(err)

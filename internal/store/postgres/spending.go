@@ -81,12 +81,11 @@ func (c *change) addSpend(ctx context.Context, s agent.Spend) error {
 	row := agent.SpendRow{Day: s.Day, Role: s.Role, Method: s.Method, Owner: s.Owner}
 	k := spendKeyOf(c.ns, &row)
 	var models []byte
-	var isNew bool
 	// DO UPDATE locks an existing row and returns it, for the models to be added in Go.
 	err := c.QueryRow(ctx, `INSERT INTO spend_rows AS r (ns, day, hash, role, method, owner) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm, xmax = 0`,
-		c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls,
-		&row.Warm, &isNew)
+		ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm`,
+		c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models,
+		&row.Calls, &row.Warm)
 	if err != nil {
 		return err
 	}

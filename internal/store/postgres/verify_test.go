@@ -120,7 +120,7 @@ func (s *Store) damaged(t *testing.T, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // the end of the damage
+	defer tx.Rollback(context.Background()) // the end of the damage
 	if _, err := tx.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -67,6 +68,41 @@ func TestWatchersLeaveConnections(t *testing.T) {
 	}
 	if got[store.ChangedNamespace] != 2 || got[store.ChangedTool] != 2 {
 		t.Errorf("the watchers heard of %v, want the namespace and what came then, each of both", got)
+	}
+}
+
+// A watcher learns that a namespace was erased before the erasure returns. A namespace of the same name that is used from
+// then on stays usable.
+func TestNamespaceIsUsedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	stores, _ := opened(t, pgtest.NewDatabase(t), 1)
+	s := stores[0]
+	const name = agent.Namespace("acme")
+	old, err := s.Space(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created(t, old, "sess_1")
+	fresh := make(chan *Namespace, 1)
+	stop, err := s.Watch("", func(c store.Change) {
+		if c.Kind == store.ChangedNamespace {
+			n, err := s.Space(name)
+			if err != nil {
+				t.Error(err)
+			}
+			fresh <- n
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := s.EraseNamespace(t.Context(), name, nil); err != nil {
+		t.Fatal(err)
+	}
+	created(t, <-fresh, "sess_2")
+	if _, err := old.Session(t.Context(), "sess_1"); !errors.Is(err, store.ErrGone) {
+		t.Errorf("the erased namespace answers %v", err)
 	}
 }
 

@@ -80,6 +80,25 @@ func leaseLost(t *testing.T, r *rig) {
 	taken.Release()
 }
 
+// leaseEnds checks that a holder is notified if its replica leaves or its store is closed.
+func leaseEnds(t *testing.T, r *rig) {
+	r.joined("a")
+	left, err := r.s.Lease(r.ctx, "left", store.LeaseOptions{TTL: 3 * time.Second, Holder: "a"})
+	r.ok(err)
+	closed, err := r.s.Lease(r.ctx, "closed", leaseTTL)
+	r.ok(err)
+	r.ok(r.store.Leave(r.ctx, "a"))
+	r.ok(r.store.Close(r.ctx))
+	for name, l := range map[string]store.Lease{"left": left, "closed": closed} {
+		select {
+		case <-l.Lost():
+		case <-time.After(30 * time.Second):
+			t.Errorf("the holder of the lease %s was not notified", name)
+		}
+		l.Release()
+	}
+}
+
 // leaseWaits checks that waiting callers get the lease one after another.
 func leaseWaits(t *testing.T, r *rig) {
 	_, other := r.another()

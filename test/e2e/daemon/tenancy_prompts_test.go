@@ -110,7 +110,7 @@ func (p *citizen) word() string {
 func newCommons(t *testing.T, seed uint64) *commons {
 	t.Helper()
 	c := &commons{t: t, rand: rand.New(rand.NewPCG(seed, 1)), m: rig.NewModel(t, nil),
-		written: map[string]int{}} //nolint:gosec // a history, no secret
+		written: map[string]int{}}
 	c.site = httptest.NewServer(http.HandlerFunc(c.page))
 	t.Cleanup(c.site.Close)
 	c.m.Default(c.model)

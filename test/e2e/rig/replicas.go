@@ -135,7 +135,7 @@ func below(t *testing.T, dir string) map[string][]byte {
 }
 
 // Rows returns the fields that a query of the daemon's database prints. ok is false if the daemon has no database.
-func (d *Daemon) Rows(sql string) (lines []string, ok bool) {
+func (d *Daemon) Rows(sql string) (fields []string, ok bool) {
 	d.T.Helper()
 	if d.database == "" {
 		return nil, false

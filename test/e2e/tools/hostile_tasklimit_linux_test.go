@@ -33,7 +33,7 @@ func joinTaskGroup() {
 	var err error
 	if dir := os.Getenv(taskGroup); dir != "" {
 		err = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"),
-			0o644) //nolint:gosec // a file of the kernel
+			0o644)
 	}
 	if more := os.Getenv(userTasks); more != "" {
 		err = limitUser(more)
@@ -79,7 +79,7 @@ func limitUser(more string) error {
 	if uid == 0 {
 		uid = taskUser
 		if err := os.Chmod(filepath.Dir(home),
-			0o711); err != nil { //nolint:gosec // the user must be able to enter directories below it
+			0o711); err != nil { // the user must be able to enter directories below it
 			return err
 		}
 		if err := os.Chown(home, uid, uid); err != nil {
@@ -117,7 +117,7 @@ func tasksOfUser(uid int) (n int) {
 func newTaskGroup(t *testing.T, most int) (dir string, ok bool) {
 	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
 		dir = fmt.Sprintf("%s/recurgentd-hostile-%d", root, os.Getpid())
-		if os.Mkdir(dir, 0o755) != nil { //nolint:gosec // a directory of the kernel
+		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
 		t.Cleanup(func() { _ = syscall.Rmdir(dir) }) // the daemon has left it
@@ -130,7 +130,7 @@ func newTaskGroup(t *testing.T, most int) (dir string, ok bool) {
 
 func setTasks(dir string, most int) error {
 	return os.WriteFile(filepath.Join(dir, "pids.max"), []byte(strconv.Itoa(most)),
-		0o644) //nolint:gosec // a file of the kernel
+		0o644)
 }
 
 // A daemon with a limit of its threads and processes, as compose's pids_limit and systemd's TasksMax set one, answers

@@ -104,7 +104,7 @@ func Open(text string) (*Pack, error) {
 func (p *Pack) Unpack(ctx context.Context, dir string) error {
 	// Chmod as well, because the umask may be restrictive.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir,
-		0o755)); err != nil { //nolint:gosec // the user of the tools goes through it
+		0o755)); err != nil { // the user of the tools goes through it
 		return err
 	}
 	in, err := zstd.NewReader(strings.NewReader(p.files), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
@@ -129,7 +129,7 @@ func (f *File) write(dir string, in io.Reader) error {
 		mode = 0o555
 	}
 	out, err := os.OpenFile(filepath.Join(dir, f.File), os.O_WRONLY|os.O_CREATE|os.O_EXCL,
-		mode) //nolint:gosec // the index names it
+		mode)
 	if err != nil {
 		return err
 	}

@@ -119,9 +119,8 @@ func (r *reader) valueEnd(from int, t tag) (end, after int) {
 // wholeEnd returns the end tag of the value, or of the call, before which the value is a whole program. The program's
 // strings may contain such tags.
 func (r *reader) wholeEnd(from int, t tag) (end, after int, ok bool) {
-	ends := regexp.MustCompile(regexp.QuoteMeta(t.end) + `|` + endOfCall().String())
 	for at, tries := from, 0; tries < maxTries && r.work > 0; tries++ {
-		m := ends.FindStringIndex(r.s[at:])
+		m := nextEnd(r.s[at:], t)
 		if m == nil {
 			break
 		}
@@ -136,6 +135,19 @@ func (r *reader) wholeEnd(from int, t tag) (end, after int, ok bool) {
 	}
 	c, found := r.bare(r.s[from:])
 	return from + c.end, from + c.end, found && c.rank == rankWhole
+}
+
+// nextEnd returns the start and the end of the first end tag, of the value or of the call, or nil if there is none.
+func nextEnd(s string, t tag) []int {
+	own := strings.Index(s, t.end)
+	if own >= 0 {
+		s = s[:own]
+	}
+	m := endOfCall().FindStringIndex(s)
+	if m == nil && own >= 0 {
+		return []int{own, own + len(t.end)}
+	}
+	return m
 }
 
 // tagText returns a value without what the format adds around it: CDATA, and a line break on each side.

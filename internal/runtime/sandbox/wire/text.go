@@ -2,20 +2,25 @@ package wire
 
 import "unicode/utf8"
 
-// BoundText returns s as valid UTF-8. If s is longer than limit bytes, it is cut at a character boundary within them
-// and " …" is appended.
+// more ends a text that BoundText has cut.
+const more = " …"
+
+// BoundText returns s as valid UTF-8 of at most limit bytes. If it is longer, it is cut at a character boundary, and
+// " …" is appended if limit has room for that.
 func BoundText(s []byte, limit int) string {
-	if len(s) > limit {
-		s = s[:limit]
-		for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
-			s = s[:len(s)-1]
-		}
-		if n := len(s); n > 0 && !utf8.Valid(s[n-1:]) {
-			s = s[:n-1]
-		}
-		return ValidText(s) + " …"
+	// ValidText shortens nothing, so one byte more than limit is enough to find that the text is too long.
+	text := ValidText(s[:min(len(s), limit+1)])
+	if len(text) <= limit {
+		return text
 	}
-	return ValidText(s)
+	end, mark := limit-len(more), more
+	if end < 0 {
+		end, mark = limit, ""
+	}
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
 }
 
 // ValidText returns s with U+FFFD in place of each byte that is not valid UTF-8.

@@ -60,7 +60,7 @@ func goCommand(env []string, args ...string) (string, error) {
 	if name == "" {
 		name = "go"
 	}
-	cmd := exec.Command(name, args...) //nolint:gosec,noctx // the commands are written above
+	cmd := exec.Command(name, args...)
 	cmd.Env = env
 	var said bytes.Buffer
 	cmd.Stderr = &said
