@@ -69,7 +69,11 @@ func (x *Explanation) end(e *agent.LogEntry) string {
 		text += " " + what
 	}
 	if e.OutcomeErrorMessage != "" {
-		text += " The message was " + quoted(e.OutcomeErrorMessage) + "."
+		whose := " The message was "
+		if e.GaveUp() {
+			whose = " Its caller got the message "
+		}
+		text += whose + quoted(e.OutcomeErrorMessage) + "."
 	}
 	return text + " It began at " + word(e.Timestamp) + "."
 }

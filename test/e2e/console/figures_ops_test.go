@@ -96,6 +96,21 @@ func TestOpsReturnedErrors(t *testing.T) {
 	p.clean()
 }
 
+// An error with which the daemon gave up is not the program's answer, and nobody may call it right.
+func TestOpsGaveUp(t *testing.T) {
+	picky := rig.Program("\tif _, ok := call.Kwargs[\"f\"]; !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"f is missing\")\n\t}\n\treturn 1, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"units.to_celsius": {picky, picky, picky}}))
+	got := d.CallWith(d.Session("units"), "to_celsius", object{"fahrenheit": 100})
+	d.WantError(got, "invalid_input")
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	p.at("#/calls/" + got.CallID)
+	p.sees("p:has-text('The daemon gave up after several attempts. The last one failed with: f is missing')")
+	p.sees("button:has-text('Wrong')")
+	p.lacks("button:text-is('Right')")
+	p.lacks("p:has-text('The program returned this error')")
+	p.clean()
+}
+
 func plural(n any) string {
 	if n == 1.0 {
 		return ""

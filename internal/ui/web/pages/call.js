@@ -11,7 +11,7 @@ import { Code, Json } from '../parts/value.js';
 import { Files } from '../parts/files.js';
 import { Result } from '../parts/result.js';
 import { Table } from '../parts/table.js';
-import { Judge } from '../parts/judge.js';
+import { Judge, gaveUp } from '../parts/judge.js';
 import { Attempts, Stages, useStages } from '../parts/stages.js';
 import { asked, columns, erased, named, State, toMethod, toTool, toCall } from '../parts/calls.js';
 
@@ -53,7 +53,9 @@ function Whole({ call, running, stages, reload }) {
 function Outcome({ call, running }) {
   if (running) return html`<p role="status">The call is running. This page follows it.</p>`;
   if (call.outcome_status === 'error')
-    return html`<pre tabindex="0" aria-label="Error message">${call.outcome_error_message}</pre>${call.outcome_authored && html`<p class="quiet">The program returned this error.</p>`}
+    return html`<pre tabindex="0" aria-label="Error message">${call.outcome_error_message}</pre>${gaveUp(call)
+      ? html`<p class="quiet">The daemon gave up after several attempts. The last one failed with: ${call.outcome_error_metadata.raw_error_message}</p>`
+      : call.outcome_authored && html`<p class="quiet">The program returned this error.</p>`}
       ${call.outcome_error_metadata && Object.keys(call.outcome_error_metadata).length > 0 && html`<${Json} value=${call.outcome_error_metadata} />`}`;
   if (!call.outcome || !('value' in call.outcome)) return html`<p class="quiet">The value is no longer kept. It was of type ${call.outcome_value_class}.</p>`;
   return html`<${Result} value=${call.outcome.value} name=${call.method} />`;
