@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from '../core/html.js';
 import { get, path } from '../core/api.js';
 import { href } from '../core/route.js';
+import { follows } from '../core/follows.js';
 import { forest } from '../core/tree.js';
 import { duration, fullTime, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
@@ -97,7 +98,7 @@ function Next({ next, onDone }) {
   const left = next.filter((n) => n.method !== 'GET' && !/\/(verdict|replay|cancel)$/.test(n.path));
   if (!left.length) return null;
   return html`<h3>Next</h3><ul class="next">${left.map((n) => html`<li><${Action} label=${n.name[0].toUpperCase() + n.name.slice(1)} method=${n.method} path=${n.path} body=${n.body ?? undefined}
-    headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`This sends <code>${n.method} ${n.path}</code>.`} onDone=${onDone} /></li>`)}</ul>`;
+    headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`${follows(n)} <span class="quiet">This sends <code>${n.method} ${n.path}</code>.</span>`} onDone=${onDone} /></li>`)}</ul>`;
 }
 
 /** Replay runs the program again on what was recorded. @param {{call: any}} p */

@@ -71,7 +71,7 @@ function Given({ verdict, reload }) {
     ${'expected' in verdict && html`<p class="quiet">Expected:</p><${Json} value=${verdict.expected} label="Expected value" />`}
     ${verdict.expected_error_type && html`<p>Expected error: ${words(verdict.expected_error_type)}</p>`}
     ${c && c.state !== 'none' && html`<p>Correction: <${Badge} text=${c.state} /> ${c.generation && html`<a href=${toMethod(verdict.role, verdict.method, { tab: 'generations', generation: c.generation })}>${c.generation}</a>`}
-      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}</p>`}`;
+      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'other answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}</p>`}`;
 }
 
 /** Wrong asks for the value that was expected. @param {{url: string, form: ReturnType<typeof useForm>, onDone: () => void, onDiscard: () => void}} p */
