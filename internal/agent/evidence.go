@@ -54,6 +54,21 @@ func (e *LogEntry) IsEvidence() bool {
 	return e.OutcomeStatus != StatusRunning && (e.ProgramSource != SourceNone || e.OutcomeStatus != StatusOK)
 }
 
+// RawMessageKey is the key of an outcome's metadata that has the last failure's message, if the daemon gave up.
+const RawMessageKey = "raw_error_message"
+
+// GaveUp reports whether the daemon ended the call with its own message, because programs failed as often as the policy
+// allows.
+func (e *LogEntry) GaveUp() bool {
+	_, yes := e.OutcomeErrorMetadata[RawMessageKey]
+	return yes
+}
+
+// MayBeRight reports whether a program answered, with a value or with an error that it returned.
+func (e *LogEntry) MayBeRight() bool {
+	return e.OutcomeStatus == StatusOK || e.OutcomeAuthored && !e.GaveUp()
+}
+
 // noteOf returns the note of a remarkable call; ok is false for a plain one.
 func noteOf(e *LogEntry) (n CallNote, ok bool) {
 	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType,

@@ -158,7 +158,7 @@ func (r *evidenceReport) driftTable() reportTable {
 
 func (r *evidenceReport) correctionTable() reportTable {
 	t := reportTable{Title: "What do users correct?", Head: []string{"method", "advice", "score", "why"},
-		None: "Nothing is recommended."}
+		None: "No method was corrected so often that a change is recommended."}
 	for _, a := range r.Advice[:min(len(r.Advice), 20)] {
 		t.Rows = append(t.Rows, []string{text.Cell(a.Role + "." + a.Method), text.Cell(a.Kind),
 			fmt.Sprintf("%.2f", a.Score), text.OneLine(a.Reason)})

@@ -32,8 +32,9 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	}
 	public := o
 	public.ErrorMessage, public.Metadata = exhaustedMessage, map[string]any{}
+	public.Authored = false // the daemon refused to accept the error as the program's answer
 	maps.Copy(public.Metadata, o.Metadata)
-	public.Metadata["raw_error_type"], public.Metadata["raw_error_message"] = o.ErrorType, Clip(o.ErrorMessage, 400)
+	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, Clip(o.ErrorMessage, 400)
 	switch a.stage {
 	case stageValidation:
 		public.Metadata["boundary"] = guardrailBoundary
@@ -57,7 +58,7 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 
 // lastMessage returns the message of the last failure, even if the client got exhaustedMessage instead.
 func lastMessage(o agent.Outcome) string {
-	if raw, said := o.Metadata["raw_error_message"].(string); said {
+	if raw, said := o.Metadata[agent.RawMessageKey].(string); said {
 		return raw
 	}
 	return o.ErrorMessage

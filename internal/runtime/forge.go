@@ -13,7 +13,7 @@ import (
 // failing describes the program that the model is asked to repair.
 type failing struct {
 	code, checksum string
-	class          string       // intrinsic, adaptive, stale, degraded
+	class          string       // intrinsic, adaptive, stale, degraded, unproven
 	reason         string       // from the trigger: an error type, or a selection's reason
 	message        prompt.Quote // zero means the attempt's error
 	attempt        judged       // zero if nothing ran

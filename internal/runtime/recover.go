@@ -204,7 +204,7 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, it ignores arguments that matter,
-// or it fails too often.
+// it fails too often, or it has returned nothing but errors.
 func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
@@ -214,6 +214,11 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 				rec.rewordedToo(g))
 	case ReasonArgsIgnored:
 		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
+	case ReasonUnproven:
+		why.class = ReasonUnproven
+		why.message = prompt.Public(fmt.Sprintf(
+			"This program has never answered with a value. Its last %d answers were errors that it returned.",
+			g.AuthoredStreak))
 	default:
 		why.class = "degraded"
 		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.",

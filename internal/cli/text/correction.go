@@ -1,12 +1,16 @@
 package text
 
-import "github.com/recurgentd/recurgentd/internal/agent"
+import (
+	"fmt"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+)
 
 // Correction describes the progress of a correction.
 func Correction(c agent.Correction) string {
 	words := Cell(c.State)
 	if c.Generation != nil {
-		words += " as " + Cell(*c.Generation) + ", " + Plural(c.ChangedAnswers, "changed answer")
+		words += fmt.Sprintf(" as %s (other answers changed: %d)", Cell(*c.Generation), c.ChangedAnswers)
 	}
 	if c.Attempts > 0 {
 		words += ", " + Plural(c.Attempts, "attempt")

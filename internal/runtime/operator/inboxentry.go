@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -97,7 +98,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	}
 	switch allowed := allowedBy(a, g, &evidence.Beyond); {
 	case w.Kind == overview.Approval:
-		out.Summary = g.ID + " waits for approval; it was made by " + strconv.Quote(runtime.Clip(g.Trigger, 200))
+		out.Summary = g.ID + " waits for approval: it " + madeFor(g.Trigger)
 		if evidence.Breaks > 0 {
 			out.Summary = fmt.Sprintf(
 				"%s waits for approval: it was written for the changed purpose of the method, and does not hold %d of its examples", g.ID, evidence.Breaks)
@@ -121,6 +122,26 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	out.offerAgainst(evidence.Parent, w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 &&
 		!g.Approved)
 	return out, nil
+}
+
+// madeFor describes why a program was made, by its trigger.
+func madeFor(trigger string) string {
+	kind, reason, _ := strings.Cut(trigger, ":")
+	said := ""
+	if reason != "" && reason != "put" {
+		said = " (" + strconv.Quote(runtime.Clip(strings.ReplaceAll(reason, "_", " "), 200)) + ")"
+	}
+	switch kind {
+	case "initial_forge":
+		return "is the first program of its method"
+	case "repair":
+		return "is a repair of the program before it" + said
+	case "regenerate":
+		return "was written anew" + said
+	case "operator":
+		return "was put in by a person" + said
+	}
+	return "was made by " + strconv.Quote(runtime.Clip(trigger, 200))
 }
 
 // offerAgainst offers to take a program out of use: a rollback to its parent, if it has one, and quarantine.

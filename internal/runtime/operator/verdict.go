@@ -201,7 +201,12 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 			Hint:   "put an example with arguments of your own"}
 	case call.Outcome == nil, e.Args == nil:
 		return call, store.ErrGone
-	case verdict == agent.VerdictRight && e.OutcomeStatus != agent.StatusOK && !e.OutcomeAuthored:
+	case verdict == agent.VerdictRight && e.GaveUp():
+		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict",
+			Detail: "no program answered: the daemon gave up after programs had failed, at last with " +
+				e.OutcomeErrorType,
+			Hint: "judge it wrong and give the right answer as expected, which makes that an example"}
+	case verdict == agent.VerdictRight && !e.MayBeRight():
 		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict",
 			Detail: "the program did not answer: it failed with " + e.OutcomeErrorType,
 			Hint:   "only a value, or an error that the program returned, can be right"}

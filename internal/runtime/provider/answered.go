@@ -8,8 +8,8 @@ import (
 )
 
 // Answered returns how a request to the model ended and what it cost, for metrics and traces. The outcome is "ok", the
-// reason of an *Error, "not_sent" or "canceled". The cost is usage, or that of the error. A request that was sent
-// counts even without an answer.
+// reason of an *Error, "not_sent" or "canceled". The cost is usage, or that of the error. A request that
+// reached a server counts even without an answer.
 func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var failed *Error
 	var refused *ChargeError

@@ -66,18 +66,17 @@ type charged struct {
 	dialed, connected atomic.Bool
 }
 
-// reserve asks the charge. The body's length must be known, because it bounds the prompt. The returned request records
-// whether it got a connection.
+// reserve asks the charge, if there is one. The body's length must then be known, because it bounds the prompt. The
+// returned request records whether it got a connection.
 func (c *charged) reserve(r *http.Request) (*http.Request, error) {
-	if c.charge == nil {
-		return r, nil
-	}
-	if r.ContentLength <= 0 {
+	switch {
+	case c.charge == nil:
+	case r.ContentLength <= 0:
 		c.unpaid = errUnbounded
-		return nil, errUnbounded
+	default:
+		c.settle, c.unpaid = c.charge(r.Context(), Estimate{Prompt: r.ContentLength + templateTokens,
+			Completion: c.completion})
 	}
-	c.settle, c.unpaid = c.charge(r.Context(), Estimate{Prompt: r.ContentLength + templateTokens,
-		Completion: c.completion})
 	if c.unpaid != nil {
 		return nil, c.unpaid
 	}

@@ -238,9 +238,9 @@ func TestUnreachable(t *testing.T) {
 	}
 	_, err = p.Program(t.Context(), request())
 	var failed *provider.Error
-	if !errors.As(err, &failed) || failed.Reason != provider.ReasonNetwork || failed.Usage.ModelRequests != 2 ||
-		strings.Contains(err.Error(), "hidden-password") {
-		t.Errorf("got %v", err)
+	if !errors.As(err, &failed) || failed.Reason != provider.ReasonNetwork || failed.Usage.ModelRequests != 0 ||
+		strings.Contains(err.Error(), "hidden-password") || !strings.Contains(err.Error(), "(after 2 requests)") {
+		t.Errorf("got %v with %+v, want two attempts and no request that reached a server", err, failed.Usage)
 	}
 }
 

@@ -24,7 +24,9 @@ type asking struct {
 	began time.Time
 	tries int                         // failed attempts so far
 	pause *backoff.ExponentialBackOff // next pause between attempts
-	usage agent.Usage
+	usage agent.Usage                 // of the requests that reached a server
+	// requests counts all requests, also those that reached no server
+	requests int
 }
 
 const (
@@ -70,8 +72,8 @@ func (a *asking) failure(ctx context.Context, err error) error {
 	}
 	last := *failed
 	last.Usage = a.usage
-	if a.usage.ModelRequests > 1 {
-		last.Message += fmt.Sprintf(" (after %d requests)", a.usage.ModelRequests)
+	if a.requests > 1 {
+		last.Message += fmt.Sprintf(" (after %d requests)", a.requests)
 	}
 	return &last
 }
@@ -163,20 +165,25 @@ func (a *asking) change(r *refusal) bool {
 // request sends one request, and counts and reports it.
 func (a *asking) request(ctx context.Context) (openai.ChatCompletionResponse, error) {
 	started := time.Now()
-	response, err := a.p.send(ctx, a.q, a.way)
+	response, reached, err := a.p.send(ctx, a.q, a.way)
 	var refused *ChargeError
 	if errors.As(err, &refused) {
 		return response, err // nothing was sent
 	}
-	a.usage.ModelRequests++
+	a.requests++
+	if reached {
+		a.usage.ModelRequests++
+	}
 	a.usage.PromptTokens += reported(response.Usage.PromptTokens)
 	a.usage.CompletionTokens += reported(response.Usage.CompletionTokens)
 	a.p.observe(a.q.operation, err, time.Since(started))
 	return response, err
 }
 
-// send sends one request if its charge permits it, and settles the charge.
-func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompletionResponse, error) {
+// send sends one request if its charge permits it, and settles the charge. reached is false if the request certainly
+// did not leave the daemon.
+func (p *OpenAI) send(ctx context.Context, q *question, w way) (response openai.ChatCompletionResponse, reached bool,
+	err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, p.opts.Timeout, errRequestTimeout)
 	defer cancel()
 	body, most := q.body(w)
@@ -184,13 +191,13 @@ func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompl
 		charged: charged{charge: q.charge, completion: int64(most)}}
 	// The request for go-openai is empty, because it would reject some parameters for some models. The transport sends
 	// our body.
-	response, err := p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen),
+	response, err = p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen),
 		openai.ChatCompletionRequest{})
 	var failed *Error
 	switch {
 	case err == nil:
 	case seen.unpaid != nil && ctx.Err() == nil:
-		return response, &ChargeError{Err: seen.unpaid}
+		return response, false, &ChargeError{Err: seen.unpaid}
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case limited.Err() != nil:
@@ -202,5 +209,5 @@ func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompl
 		err = failed
 	}
 	seen.bill(response.Usage, err, failed != nil && failed.free)
-	return response, err
+	return response, !seen.unsent(), err
 }

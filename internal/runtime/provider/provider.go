@@ -90,7 +90,7 @@ type Error struct {
 	// invalid_payload, cut_off.
 	Reason  string
 	Message string      // without secrets
-	Usage   agent.Usage // the cost of the failed requests; ModelRequests counts every attempt
+	Usage   agent.Usage // the cost of the failed requests; ModelRequests counts every attempt that reached a server
 	Unread  bool        // a reply arrived but could not be read; see Again
 
 	status int  // HTTP status of the reply; 0 without a reply

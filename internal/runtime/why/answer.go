@@ -60,10 +60,14 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 	case agent.DecideRepair:
 		text = x.written(e) + " " + word(cmp.Or(s.Generation, "the stored program")) + " was to be repaired" + because
 	case agent.DecideForge:
-		text = x.written(e) + " The model was asked for a new program" + because
-		// the reason alone would only repeat the sentence before
-		if s.Reason == runtime.ReasonRequested {
-			text = x.written(e) + " A person had asked for a new program."
+		text = x.written(e)
+		switch {
+		case s.Reason == runtime.ReasonRequested: // the reason alone would only repeat the sentence before
+			text += " A person had asked for a new program."
+		case requested(e):
+			text += " The model was asked for a new program" + because
+		default:
+			text += " A new program was needed" + because
 		}
 	case agent.DecideRefuse:
 		return "No program ran" + because
@@ -96,7 +100,7 @@ func did(e *agent.LogEntry) string {
 	switch {
 	case e.OutcomeStatus == agent.StatusOK:
 		return "answered"
-	case e.OutcomeAuthored:
+	case e.OutcomeAuthored && !e.GaveUp():
 		return "returned the error"
 	}
 	return "ran"
@@ -105,6 +109,13 @@ func did(e *agent.LogEntry) string {
 // unrun reports whether the call's program did not run because the arguments do not match its parameters.
 func unrun(e *agent.LogEntry) bool {
 	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" && e.ReplayableReason == agent.ReasonNoProgram
+}
+
+// requested reports whether the call asked the model for a program. It may instead have waited for another call's
+// program, or run one that an earlier call left.
+func requested(e *agent.LogEntry) bool {
+	none := e.ProgramSource == agent.SourceNone || e.ProgramSource == ""
+	return e.GenerationAttempt > 0 || none && e.Usage.ModelRequests > 0
 }
 
 // written describes the program that the call ended with.
@@ -119,6 +130,8 @@ func (x *Explanation) written(e *agent.LogEntry) string {
 		return "No program answered: " + word(e.Generation) + " was written and waits."
 	case none:
 		return "No program answered."
+	case (e.ProgramSource == agent.SourceRepaired || e.ProgramSource == agent.SourceGenerated) && !requested(e):
+		return "A program that the model had written for another call" + g + " " + did(e) + "."
 	case e.ProgramSource == agent.SourceRepaired:
 		return "A program that was repaired for this call" + g + " " + did(e) + "."
 	case e.ProgramSource == agent.SourceGenerated:

@@ -167,7 +167,7 @@ func TestNothingRan(t *testing.T) {
 	}
 	x := Explain(in)
 	if confined(x) || x.Cost.Money != nil || !strings.Contains(x.Summary,
-		"4 model requests. The server did not report their tokens") || strings.Contains(x.Summary, "EUR") {
+		"4 model requests, for which no tokens were reported.") || strings.Contains(x.Summary, "EUR") {
 		t.Errorf("got %+v\n%s", x.Cost, x.Summary)
 	}
 	in.Call.Log.Role = "" // as of a prediction outside of sessions

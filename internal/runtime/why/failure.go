@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -68,8 +69,12 @@ func waitsFor(e *agent.LogEntry, in *Input) bool {
 // failure describes the error of the call. It returns "" for an unknown error type.
 func failure(e *agent.LogEntry) string {
 	switch {
+	case e.GaveUp():
+		return gaveUp(e)
 	case e.OutcomePassedOn:
 		return "A call below it ended in that error, and its program passed it on."
+	case outage(e):
+		return "Something outside of its program failed, such as a source, and the program returned that error."
 	case e.OutcomeAuthored:
 		return "Its program returned that error as its answer."
 	case unrun(e):
@@ -83,6 +88,19 @@ func failure(e *agent.LogEntry) string {
 		return "It never began: an earlier call of its session was still running."
 	}
 	return failures[e.OutcomeErrorType].what
+}
+
+// gaveUp describes the last failure of a call that the daemon gave up.
+func gaveUp(e *agent.LogEntry) string {
+	last, _ := e.OutcomeErrorMetadata["raw_error_type"].(string)
+	return fmt.Sprintf("The daemon gave up after %s. The last one failed with %s: %s.",
+		plural(max(1, e.GenerationAttempt, len(e.AttemptFailures)), "attempt", "attempts"),
+		word(cmp.Or(last, e.OutcomeErrorType)), quoted(fmt.Sprint(e.OutcomeErrorMetadata[agent.RawMessageKey])))
+}
+
+// outage reports whether the program returned an error because of a failure that it is not to blame for.
+func outage(e *agent.LogEntry) bool {
+	return e.OutcomeAuthored && e.FailureClass == agent.ClassExtrinsic
 }
 
 // advice proposes what to do next. It returns "" for an asker who may not call.
@@ -101,6 +119,10 @@ func (x *Explanation) advice(in *Input) string {
 		return "If the value is wrong, say so" + x.whatFollows(in)
 	case e.OutcomeStatus == agent.StatusOK:
 		return ""
+	case e.GaveUp() && e.OutcomeErrorType != agent.ErrContractViolation:
+		return failures[agent.ErrGuardrailExhausted].advice
+	case outage(e):
+		return "Ask again once that works again."
 	case e.OutcomeAuthored && wrong:
 		return "If this is no right answer to the question, say so" + x.whatFollows(in)
 	case e.OutcomeAuthored && right:

@@ -65,8 +65,10 @@ func (s *steps) judge(in *Input) {
 	e := &in.Call.Log
 	answered := e.ProgramSource != agent.SourceNone && e.ProgramSource != ""
 	unkept := in.Artifact == nil // such as after a first call that ended in its program's own error
+	// an outage is no example: a later program would have to fail as well
+	right := e.MayBeRight() && !outage(e)
 	if !answered || e.ReplayableReason == agent.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || unkept &&
-		!e.OutcomeAuthored {
+		!right {
 		return
 	}
 	verdict, operate, said := s.call+"/verdict", in.Asker.Operate, in.Artifact.Verdict(e.CallID)
@@ -75,7 +77,7 @@ func (s *steps) judge(in *Input) {
 	}
 	// news reports whether the verdict would change something
 	news := func(v string) bool { return e.Verdict != v && (operate || said == nil || said.Verdict != v) }
-	if news(agent.VerdictRight) && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
+	if right && news(agent.VerdictRight) {
 		name := "propose that it is right: the answer becomes an example when somebody who may operate accepts it"
 		if operate {
 			name = "judge it right, which makes the answer an example"

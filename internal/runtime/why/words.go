@@ -69,7 +69,11 @@ func (x *Explanation) end(e *agent.LogEntry) string {
 		text += " " + what
 	}
 	if e.OutcomeErrorMessage != "" {
-		text += " The message was " + quoted(e.OutcomeErrorMessage) + "."
+		whose := " The message was "
+		if e.GaveUp() {
+			whose = " Its caller got the message "
+		}
+		text += whose + quoted(e.OutcomeErrorMessage) + "."
 	}
 	return text + " It began at " + word(e.Timestamp) + "."
 }
@@ -186,7 +190,7 @@ func (x *Explanation) costs(e *agent.LogEntry) string {
 		return text
 	}
 	if unreported(&e.Usage) {
-		return fmt.Sprintf("It took %.0f ms and %s. The server did not report their tokens; recurgentd usage shows how many such requests count for.", e.DurationMs,
+		return fmt.Sprintf("It took %.0f ms and %s, for which no tokens were reported.", e.DurationMs,
 			plural(e.Usage.ModelRequests, "model request", "model requests"))
 	}
 	text := fmt.Sprintf("It took %.0f ms, %s and %d tokens", e.DurationMs,

@@ -17,7 +17,7 @@ func cold(errorType, message string) *Input {
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		Args: []json.RawMessage{json.RawMessage("1")}, SessionID: "sess_1", ContractSource: "none",
 		OutcomeStatus: agent.StatusError, OutcomeErrorType: errorType, OutcomeErrorMessage: message,
-		ProgramSource: agent.SourceNone, DurationMs: 5,
+		ProgramSource: agent.SourceNone, DurationMs: 5, GenerationAttempt: 1,
 		Selection: agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}})
 	in.Call.Outcome = &agent.Outcome{Status: agent.StatusError, ErrorType: errorType}
 	return in
@@ -38,6 +38,7 @@ func wrote(in *Input, source, decision, reason string) *Input {
 	e := &in.Call.Log
 	e.ProgramSource, e.Generation, e.CodeChecksum = source, "gen-2", "sha256:1"
 	e.Selection = agent.Selection{Decision: decision, Reason: reason, Generation: "gen-1"}
+	e.GenerationAttempt = 1
 	e.Usage, e.DurationMs = agent.Usage{ModelRequests: 1, PromptTokens: 20, CompletionTokens: 10}, 812
 	in.Artifact.Generations = append([]*agent.Generation{{ID: "gen-2", RuntimeVersion: agent.ABI, Cacheable: true,
 		CreatedAt: time.Date(2026, 11, 22, 10, 0, 1, 0, time.UTC)}}, in.Artifact.Generations...)
@@ -144,6 +145,24 @@ func TestWords(t *testing.T) {
 			[]string{`r.m ended in the error invalid_input. Its program returned that error as its answer. The message was "nothing can be divided by zero".` + began,
 				"The stored program gen-1 ran because it was healthy and fits the contract of the call.",
 				"If this is no right answer to the question, say so: the model then corrects the program."}},
+		"an error of its program, with which the daemon gave up": {with(wrote(ended(agent.ErrInvalidInput,
+			"This request couldn't be completed after multiple attempts."), agent.SourceGenerated, agent.DecideForge,
+			runtime.ReasonMissing), func(_ *Input, e *entry) {
+			e.GenerationAttempt, e.OutcomeErrorMetadata = 3, map[string]any{"raw_error_message": "f must be a number"}
+		}), []string{`r.m ended in the error invalid_input. The daemon gave up after 3 attempts. The last one failed with invalid_input: "f must be a number". Its caller got the message "This request couldn't be completed after multiple attempts.".` + began,
+			"A program that was written for this call, gen-2, ran. The model was asked for a new program because the method had none.",
+			"Ask again: the model gets another try. If that does not help, a purpose, an example or another model may."}},
+		"an outage": {with(wrote(ended("fetch_failed", "no such host"), agent.SourceGenerated, agent.DecideForge,
+			runtime.ReasonMissing), func(in *Input, e *entry) {
+			e.OutcomeAuthored, e.FailureClass, e.Generation, in.Artifact = true, agent.ClassExtrinsic, "", nil
+			e.GenerationAttempt, e.Usage = 0, agent.Usage{}
+		}), []string{`r.m ended in the error fetch_failed. Something outside of its program failed, such as a source, and the program returned that error. The message was "no such host".` + began,
+			"A program that the model had written for another call returned the error. A new program was needed because the method had none. It was not kept.",
+			"Ask again once that works again."}},
+		"during the delay after a failed forge": {with(cold(agent.ErrExecution, ""),
+			func(_ *Input, e *entry) { e.GenerationAttempt = 0 }),
+			[]string{"r.m ended in the error execution. The program ran and failed." + began,
+				"No program answered. A new program was needed because the method had none."}},
 		"an error that was passed on": {with(ended("no_city", ""),
 			func(_ *Input, e *entry) { e.OutcomeAuthored, e.OutcomePassedOn = true, true }),
 			[]string{"r.m ended in the error no_city. A call below it ended in that error, and its program passed it on." + began}},

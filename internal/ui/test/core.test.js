@@ -18,6 +18,7 @@ const { curl, quote } = await import('../web/core/curl.js');
 const format = await import('../web/core/format.js');
 const { hear, present } = await import('../web/core/clock.js');
 const { kwargs } = await import('../web/parts/form.js');
+const { follows } = await import('../web/core/follows.js');
 const files = await import('../web/core/files.js');
 
 test('colours lose no character', () => {
@@ -154,4 +155,13 @@ test('a framed page may load nothing', () => {
   assert.ok(page.startsWith(`<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-n1'">`));
   assert.ok(!/<(link|iframe)/i.test(page));
   assert.ok(page.includes('&lt;link>'));
+});
+
+test('every operation of the inbox says what follows from it', () => {
+  const tool = '/v1/tools/r/methods/m';
+  for (const path of [`${tool}/approve`, `${tool}/effects`, `${tool}/rollback`, `${tool}/quarantine`, `${tool}/regenerate`, `${tool}/examples/ex_1/accept`, `${tool}/examples/ex_1/reject`, `${tool}/contract/accept`, `${tool}/contract/reject`, '/v1/recommendations/rec_1/apply', '/v1/recommendations/rec_1/dismiss', '/v1/calls/call_1/verdict'])
+    assert.match(follows({ path }), /^[A-Z].+\.$/, path);
+  assert.equal(follows({ path: `${tool}/approve`, body: { generation: 'gen-2' } }), 'gen-2 may answer calls from then on.');
+  assert.notEqual(follows({ path: '/v1/calls/call_1/verdict', body: { verdict: 'wrong' } }), follows({ path: '/v1/calls/call_1/verdict' }));
+  assert.equal(follows({ path: '/v1/sessions/sess_1/calls' }), '');
 });

@@ -96,6 +96,48 @@ func TestOpsReturnedErrors(t *testing.T) {
 	p.clean()
 }
 
+// An error with which the daemon gave up is not the program's answer, and nobody may call it right.
+func TestOpsGaveUp(t *testing.T) {
+	picky := rig.Program("\tif _, ok := call.Kwargs[\"f\"]; !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"f is missing\")\n\t}\n\treturn 1, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"units.to_celsius": {picky, picky, picky}}))
+	got := d.CallWith(d.Session("units"), "to_celsius", object{"fahrenheit": 100})
+	d.WantError(got, "invalid_input")
+	p := newBrowser(t).open(t, "one", d.URL, nil)
+	p.at("#/calls/" + got.CallID)
+	p.sees("p:has-text('The daemon gave up after several attempts. The last one failed with: f is missing')")
+	p.sees("button:has-text('Wrong')")
+	p.lacks("button:text-is('Right')")
+	p.lacks("p:has-text('The program returned this error')")
+	p.clean()
+}
+
+// A dialog says what an operation leads to before it says what is sent, each switch of the policy has a caption, and a
+// session's history fits its column.
+func TestOpsSaysWhatFollows(t *testing.T) {
+	long := rig.Program("\treturn \"a text that is as long as a whole sentence, and then some more\", nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.words": {long}, "tax.net": {programNet60}}))
+	s := d.Session("tax")
+	d.Call(s, "words", "an argument that is long enough to need room of its own")
+	d.Policy(object{"approval_required": true})
+	d.WantError(d.Call(s, "net", 1000), "denied")
+	p := newBrowser(t).open(t, "one", d.URL, object{"viewport": object{"width": 1280, "height": 900}})
+	p.at("#/inbox")
+	p.sees("text=waits for approval: it is the first program of its method")
+	p.click("button:has-text('Approve the program')")
+	p.sees("dialog p:has-text('gen-1 may answer calls from then on. This sends POST')")
+	p.at("#/policy")
+	p.sees(".switch:has-text('storage'):has-text('The part of what may be stored that one owner may use')")
+	p.at("#/sessions/" + s)
+	p.sees("table[aria-label='History'] time")
+	if over, _ := p.do("evaluate", `(() => {
+			const s = document.querySelector('table[aria-label="History"]').closest('.scroll');
+			return s.scrollWidth - s.clientWidth;
+		})()`).(float64); over > 0 {
+		t.Errorf("the history is %v pixels wider than its column", over)
+	}
+	p.clean()
+}
+
 func plural(n any) string {
 	if n == 1.0 {
 		return ""

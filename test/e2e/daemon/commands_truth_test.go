@@ -44,7 +44,7 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 	}
 	d.Expect(3, []string{"404"}, "verdict", wrong)
 	d.Expect(0, []string{"tax.net (gen-1): wrong, expected 700 (70 percent, not 60)", "\nexample: ex_", ", active\n",
-		"\ncorrection: adopted as gen-2, 1 changed answer, 1 attempt\n"},
+		"\ncorrection: adopted as gen-2 (other answers changed: 1), 1 attempt\n"},
 		"wrong", wrong, "--expected", "700", "--note", "70 percent, not 60", "--wait")
 	if value, _ = askedByCommand(d, "tax", "net", "1000"); value != "700" {
 		t.Errorf("after the correction tax.net(1000) is %s", value)

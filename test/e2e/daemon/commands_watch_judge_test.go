@@ -31,7 +31,7 @@ func TestWatchJudges(t *testing.T) {
 	d.Call(s, "net", 10) // the old program answers meanwhile
 	w.Shows("tax.net(10) → doubted program, correction running")
 	m.Release()
-	w.Shows("tax.net: correction adopted as gen-2, 1 changed answer, 1 attempt", "tax.net(1000) → judged wrong ")
+	w.Shows("tax.net: correction adopted as gen-2 (other answers changed: 1), 1 attempt", "tax.net(1000) → judged wrong ")
 	w.Lacks("1 doubted program")
 	if v := d.Get("/v1/calls/" + wrong.CallID + "/verdict"); v["expected"] != 700.0 ||
 		v["note"] != "70 percent, not 60" {

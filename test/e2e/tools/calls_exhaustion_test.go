@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -82,6 +83,29 @@ func TestExhaustionIsNormalised(t *testing.T) {
 			!strings.Contains(v["message"].(string), c.raw) {
 			t.Errorf("%s: a calling program got %+v", c.method, nested.Outcome)
 		}
+	}
+}
+
+// An error with which the daemon gave up is no answer of a program: it cannot be judged right, and nothing says so.
+func TestExhaustedErrorIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"units.to_celsius": {rig.Program(readsF), rig.Program(readsF),
+		rig.Program(readsF)}})
+	d := rig.Start(t, m)
+	got := d.CallWith(d.Session("units"), "to_celsius", map[string]any{"fahrenheit": 100})
+	d.WantError(got, "invalid_input")
+	if got.Outcome.Authored || got.Outcome.Metadata["raw_error_message"] == nil {
+		t.Errorf("got %+v", got.Outcome)
+	}
+	_, page := explained(d, got.CallID)
+	says(t, page, "The daemon gave up after 2 attempts.", "The last one failed with invalid_input: \"f must be a number",
+		"Ask again: the model gets another try.")
+	if strings.Contains(page, "recurgentd right") || strings.Contains(page, "returned that error") {
+		t.Errorf("the error counts as an answer:\n%s", page)
+	}
+	refused(d, got.CallID, object{"verdict": "right"}, http.StatusUnprocessableEntity, "invalid_verdict")
+	if _, errs, _ := d.Client("right", got.CallID); !strings.Contains(errs, "the daemon gave up") {
+		t.Errorf("recurgentd right: %s", errs)
 	}
 }
 

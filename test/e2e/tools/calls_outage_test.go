@@ -32,6 +32,12 @@ func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 	for range 4 {
 		fails(0)
 	}
+	_, page := explained(d, d.Call(s, "read", f.URL).CallID)
+	says(t, page, "A program that the model had written for another call", "A new program was needed because",
+		"Ask again once that works again.")
+	if strings.Contains(page, "The model was asked") || strings.Contains(page, "recurgentd right") {
+		t.Errorf("the held program's call: %s", page)
+	}
 	ahead("10m") // the delay is over
 	fails(1)
 	if asked := m.LastQuestion().User; strings.Contains(asked, "<evidence>") ||

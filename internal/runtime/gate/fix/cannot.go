@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // cannotUse repairs a value whose type does not match its place.
@@ -13,9 +14,12 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	if c, ok := m.parents[x].(*ast.CallExpr); ok {
-		if s, ok := c.Fun.(*ast.SelectorExpr); ok && constantText(x) != "" {
-			if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
+		if s, ok := c.Fun.(*ast.SelectorExpr); ok {
+			switch owner, name := m.hostMember(s); {
+			case owner == "Call" && name == "Arg" && constantText(x) != "":
 				return m.getter(c, s)
+			case owner == "Call" && name == "Log" && !c.Ellipsis.IsValid():
+				return m.noted(c)
 			}
 		}
 	}
@@ -28,6 +32,18 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	}
 	to := m.wanted(x)
 	return to != nil && m.convert(x, to)
+}
+
+// noted gives call.Log of values a format for them.
+func (m *fixer) noted(c *ast.CallExpr) bool {
+	verbs := make([]string, len(c.Args))
+	for i, a := range c.Args {
+		if verbs[i] = "%v"; elemIs(m.Info.TypeOf(a), types.Uint8) {
+			verbs[i] = "%s"
+		}
+	}
+	return m.fix(m.text(c.Fun)+" takes a format first",
+		m.before(c.Args[0], `"`+strings.Join(verbs, " ")+`", `))
 }
 
 // searched converts a character to a string where the program searches a string for it.

@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from '../core/html.js';
 import { get, path } from '../core/api.js';
 import { href } from '../core/route.js';
+import { follows } from '../core/follows.js';
 import { forest } from '../core/tree.js';
 import { duration, fullTime, plural, source, words } from '../core/format.js';
 import { Page, Section, Facts, Badge } from '../parts/page.js';
@@ -11,7 +12,7 @@ import { Code, Json } from '../parts/value.js';
 import { Files } from '../parts/files.js';
 import { Result } from '../parts/result.js';
 import { Table } from '../parts/table.js';
-import { Judge } from '../parts/judge.js';
+import { Judge, gaveUp } from '../parts/judge.js';
 import { Attempts, Stages, useStages } from '../parts/stages.js';
 import { asked, columns, erased, named, State, toMethod, toTool, toCall } from '../parts/calls.js';
 
@@ -53,7 +54,9 @@ function Whole({ call, running, stages, reload }) {
 function Outcome({ call, running }) {
   if (running) return html`<p role="status">The call is running. This page follows it.</p>`;
   if (call.outcome_status === 'error')
-    return html`<pre tabindex="0" aria-label="Error message">${call.outcome_error_message}</pre>${call.outcome_authored && html`<p class="quiet">The program returned this error.</p>`}
+    return html`<pre tabindex="0" aria-label="Error message">${call.outcome_error_message}</pre>${gaveUp(call)
+      ? html`<p class="quiet">The daemon gave up after several attempts. The last one failed with: ${call.outcome_error_metadata.raw_error_message}</p>`
+      : call.outcome_authored && html`<p class="quiet">The program returned this error.</p>`}
       ${call.outcome_error_metadata && Object.keys(call.outcome_error_metadata).length > 0 && html`<${Json} value=${call.outcome_error_metadata} />`}`;
   if (!call.outcome || !('value' in call.outcome)) return html`<p class="quiet">The value is no longer kept. It was of type ${call.outcome_value_class}.</p>`;
   return html`<${Result} value=${call.outcome.value} name=${call.method} />`;
@@ -95,7 +98,7 @@ function Next({ next, onDone }) {
   const left = next.filter((n) => n.method !== 'GET' && !/\/(verdict|replay|cancel)$/.test(n.path));
   if (!left.length) return null;
   return html`<h3>Next</h3><ul class="next">${left.map((n) => html`<li><${Action} label=${n.name[0].toUpperCase() + n.name.slice(1)} method=${n.method} path=${n.path} body=${n.body ?? undefined}
-    headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`This sends <code>${n.method} ${n.path}</code>.`} onDone=${onDone} /></li>`)}</ul>`;
+    headers=${n.method === 'PATCH' ? { 'Content-Type': 'application/merge-patch+json' } : undefined} scope=${/\/v1\/(calls|sessions|predict|functions)/.test(n.path) ? 'call' : 'operate'} confirm=${html`${follows(n)} <span class="quiet">This sends <code>${n.method} ${n.path}</code>.</span>`} onDone=${onDone} /></li>`)}</ul>`;
 }
 
 /** Replay runs the program again on what was recorded. @param {{call: any}} p */

@@ -10,6 +10,7 @@ import { Pager, usePage } from '../parts/listing.js';
 import { href } from '../core/route.js';
 import { Action } from '../parts/action.js';
 import { Approve, approves } from '../parts/approve.js';
+import { follows } from '../core/follows.js';
 import { Code } from '../parts/value.js';
 import { asked, erased, toCall, toMethod } from '../parts/calls.js';
 
@@ -45,7 +46,7 @@ const Entry = ({ of, onDone, chosen, onChoose }) => html`<li class="card" data-r
   <${Evidence} of=${of} />
   ${(of.kind === 'approval' || of.kind === 'effects') && html`<${Program} of=${of} />`}
   <div class="buttons">${of.operations.map((/** @type {any} */ o, /** @type {number} */ i) => html`<${Action} label=${o.name[0].toUpperCase() + o.name.slice(1)} method=${o.method} path=${o.path} body=${o.body ?? undefined} scope=${o.scopes.join(' ')} main=${!i} danger=${i > 0 && /quarantine|archive|reject/.test(`${o.path} ${o.name}`)}
-      confirm=${html`This sends <code>${o.method} ${o.path}</code>.`} onDone=${onDone} />`)}
+      confirm=${html`${follows(o)} <span class="quiet">This sends <code>${o.method} ${o.path}</code>.</span>`} onDone=${onDone} />`)}
     ${!can(of.operations[0].scopes.join(' ')) && html`<span class="quiet">Deciding needs the ${of.operations[0].scopes.length > 1 ? 'scopes' : 'scope'} ${of.operations[0].scopes.join(' and ')}.</span>`}</div>
 </li>`;
 

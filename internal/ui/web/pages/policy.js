@@ -33,10 +33,10 @@ const groups = [
 const rest = /** @type {Record<string, string>} */ ({
   known_tools_prompt_limit: 'Tools that a prompt shows.', history_preview_limit: 'Turns of the history that a prompt shows.', dispatch_methods: 'Methods whose program is written for each question.', weak_success: 'Values that count as a weak success.',
   user_correction: 'When the same question again counts as a correction.', promotion: 'When a program becomes durable.', redact_keys: 'Names whose values are masked.', retention: 'How long, and how much, is kept; 0 is no bound.',
-  recommendations: 'How much evidence a recommendation needs.', maintenance: 'When unused tools are archived or deleted; 0 hours is never.', mcp: 'Methods that agents see: all, or those whose program is durable or approved.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
+  storage: 'The part of what may be stored that one owner may use; 0 is half with access tokens, else all.', recommendations: 'How much evidence a recommendation needs.', maintenance: 'When unused tools are archived or deleted; 0 hours is never.', mcp: 'Methods that agents see: all, or those whose program is durable or approved.', native: 'When programs are compiled.', spend: 'Caps of tokens; 0 is none. Changing them needs the scope admin.',
 });
 const choices = /** @type {Record<string, string[]>} */ ({ correction: ['background', 'next_call', 'manual'], effects: ['observe', 'enforce'], new_reach: ['ask', 'allow'], 'maintenance.mode': ['archive', 'delete'], 'mcp.expose': ['all', 'durable', 'approved'] });
-const shares = ['rate', 'weak_rate', 'min_overlap', 'contract_pass'];
+const shares = ['rate', 'weak_rate', 'min_overlap', 'contract_pass', 'owner_share'];
 
 /** member names a part of a switch, with its unit. @param {string} name */
 const member = (name) => words(name).replace('mib', 'MiB').replace('cpu', 'CPU') + (shares.includes(name) ? ', 0 to 1' : '');

@@ -32,7 +32,7 @@ export function Judge({ call, onChange }) {
   if (!verdict && (!can('call') || !call.code)) return null; // no program answered
   const lost = !call.outcome ? 'its value is no longer kept' : call.replayable_code === 'masked_input' ? 'it had secrets among its arguments, which are not kept' : '';
   if (!verdict && lost) return html`<${Section} title="Verdict"><p class="quiet">This call cannot be judged: ${lost}.</p></${Section}>`;
-  const mayBeRight = call.outcome_status === 'ok' || call.outcome_authored;
+  const mayBeRight = call.outcome_status === 'ok' || (call.outcome_authored && !gaveUp(call) && call.failure_class !== 'extrinsic');
   return html`<${Section} title="Verdict" actions=${html`
       ${verdict && html`<${Action} label="Withdraw" method="DELETE" path=${url} scope=${verdict.state === 'proposed' ? 'call' : 'call operate'} onDone=${changed} done="The verdict is withdrawn." undo=${(verdict.state === 'proposed') === !can('operate') ? again : undefined} />`}
       ${mayBeRight && !lost && verdict?.verdict !== 'right' && html`<${Action} label="Right" path=${url} body=${{ verdict: 'right' }} scope="call" main=${!verdict && !open} onDone=${changed} done=${can('operate') ? 'Judged right: the answer is an example now.' : 'Judged right: the answer is proposed as an example.'} />`}
@@ -43,6 +43,9 @@ export function Judge({ call, onChange }) {
     ${open && html`<${Wrong} url=${url} form=${form} onDone=${changed} onDiscard=${close} />`}
   </${Section}>`;
 }
+
+/** gaveUp says whether the message is the daemon's, for a call whose programs failed too often. @param {any} call */
+export const gaveUp = (call) => 'raw_error_message' in (call.outcome_error_metadata || {});
 
 /** given is the verdict on a call, null where there is none. @param {string} url @param {AbortSignal} [signal] @returns {Promise<any>} */
 const given = (url, signal) => get(url, {}, signal).catch((e) => {
@@ -68,7 +71,7 @@ function Given({ verdict, reload }) {
     ${'expected' in verdict && html`<p class="quiet">Expected:</p><${Json} value=${verdict.expected} label="Expected value" />`}
     ${verdict.expected_error_type && html`<p>Expected error: ${words(verdict.expected_error_type)}</p>`}
     ${c && c.state !== 'none' && html`<p>Correction: <${Badge} text=${c.state} /> ${c.generation && html`<a href=${toMethod(verdict.role, verdict.method, { tab: 'generations', generation: c.generation })}>${c.generation}</a>`}
-      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}</p>`}`;
+      ${c.changed_answers > 0 && html` ${plural(c.changed_answers, 'other answer')} changed.`} ${c.last_error && html`<span class="quiet">${c.last_error}</span>`}</p>`}`;
 }
 
 /** Wrong asks for the value that was expected. @param {{url: string, form: ReturnType<typeof useForm>, onDone: () => void, onDiscard: () => void}} p */
