@@ -150,10 +150,21 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 		}
 		return nil
 	case !o.OK():
-		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType,
-			o.ErrorMessage))
+		return exitWith(ExitFailed, failureOf(reply))
 	}
 	return exitWith(ExitFailed, t.value(o.Value))
+}
+
+// failureOf describes an error outcome. Where the message only says that retries were used up, it adds the last failure
+// and the command that explains the call.
+func failureOf(reply runtime.Reply) error {
+	o := reply.Outcome
+	said := fmt.Sprintf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType, o.ErrorMessage)
+	if last, ok := o.Metadata["raw_error_message"].(string); ok {
+		said += fmt.Sprintf(" The last failure: %v: %s; recurgentd why %s explains the call", o.Metadata["raw_error_type"],
+			last, reply.CallID)
+	}
+	return errors.New(said)
 }
 
 // value prints the value. With --raw, a string is printed without quotes, and on a terminal without control sequences.

@@ -181,7 +181,11 @@ func TestApproval(t *testing.T) {
 	d.Policy(map[string]any{"approval_required": true})
 	s := d.Session("r")
 	d.WantError(d.Call(s, "m", 1), "denied")
-	d.WantError(d.Call(s, "m", 1), "denied")
+	waits := d.Call(s, "m", 1)
+	if d.WantError(waits, "denied"); !strings.HasSuffix(waits.Outcome.ErrorMessage,
+		" waits for a person's approval: recurgentd tools approve r m") {
+		t.Errorf("the message is %q", waits.Outcome.ErrorMessage)
+	}
 	approve := func() { d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/approve", map[string]any{}) }
 	approve()
 	d.WantValue(d.Call(s, "m", 1), 1, "persisted")
