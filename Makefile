@@ -39,6 +39,7 @@ run: build ## build and start the daemon on the embedded demo, and print what to
 
 build: ## build bin/recurgentd, which carries the program of its runners and the compiler of programs
 	@mkdir -p $(dir $(BIN))
+	@echo "building $(BIN), with its runners and the compiler that it carries: some minutes the first time, then seconds"
 	@GO=$(GO) scripts/build $(BIN)
 
 test: ## everything deterministic that needs Go only; fails, too, when less than 80 % of internal/runtime was run

@@ -85,7 +85,7 @@ func target(r *http.Request) (role, method string, err error) {
 
 // noArtifact turns store.ErrNotFound into the problem that the artifact does not exist. Other errors pass unchanged.
 func noArtifact(err error, role, method string) error {
-	return missing(err, "artifact of "+strconv.Quote(role)+" "+strconv.Quote(method))
+	return missing(err, "program of "+strconv.Quote(role)+" "+strconv.Quote(method))
 }
 
 // artifact returns the artifact that the path names, or a problem.
@@ -164,7 +164,7 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	revision, err = existing(revision, func() error {
 		_, err := w.run.Artifact(r.Context(), role, method)
 		return err
-	}, "there is no artifact of "+strconv.Quote(role)+" "+strconv.Quote(method), "leave If-Match out to make it")
+	}, "there is no program of "+strconv.Quote(role)+" "+strconv.Quote(method), "leave If-Match out to make it")
 	if err != nil {
 		return err
 	}

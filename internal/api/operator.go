@@ -102,7 +102,7 @@ func (s *server) restore(w *reply, r *http.Request) error {
 	}
 	report, err := w.run.Restore(r.Context(), t, w.owner, reason)
 	if err != nil {
-		return missing(err, "archived tool or artifact of that name")
+		return missing(err, "archived tool or program of that name")
 	}
 	return s.send(w, http.StatusOK, report)
 }

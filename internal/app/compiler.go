@@ -97,26 +97,59 @@ func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 
 // compileAll makes the pool compile all programs with the toolchain.
 func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
-	key, dir, err := openCompiled(o)
-	if err != nil {
-		return native.Unusable(dir, err)
-	}
-	no := native.DefaultOptions()
-	no.Toolchain, no.Dir, no.Key, no.Sources, no.Run = with, dir, key, runtime.NativeSources, p.pool.RunTools
-	no.MaxBytes, no.Timeout = int64(o.ProgramCache), buildTime
-	b, err := native.New(no)
+	c, err := newCompiler(o, p.pool, with)
 	if err != nil {
 		return err
 	}
-	b.GoCache = o.GoCache
+	c.metrics = p.metrics
 	if o.CompilerDir == "" { // daemons that share a directory would all verify the same files
-		a.prepareCompiler(b)
+		a.prepareCompiler(c.builder)
 	}
-	p.compiled = b.Bytes
-	p.compiler = &compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Builds)),
-		p.metrics}
-	p.pool.UseCompiler(p.compiler)
+	p.compiled, p.compiler = c.builder.Bytes, c
+	p.pool.UseCompiler(c)
 	return nil
+}
+
+// newCompiler returns a compiler whose tools run in the pool, and which keeps executables below the data directory.
+func newCompiler(o Options, pool *sandbox.Pool, with native.Toolchain) (*compiler, error) {
+	key, dir, err := openCompiled(o)
+	if err != nil {
+		return nil, native.Unusable(dir, err)
+	}
+	no := native.DefaultOptions()
+	no.Toolchain, no.Dir, no.Key, no.Sources, no.Run = with, dir, key, runtime.NativeSources, pool.RunTools
+	no.MaxBytes, no.Timeout = int64(o.ProgramCache), buildTime
+	b, err := native.New(no)
+	if err != nil {
+		return nil, err
+	}
+	b.GoCache = o.GoCache
+	return &compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Builds)), nil}, nil
+}
+
+// OpenGate opens a pool that checks programs, and compiles them if a daemon with these options would. It writes below
+// dir only, which must exist. The caller closes the pool. Without a compiler, why is the reason.
+func OpenGate(o Options, dir string) (pool *sandbox.Pool, why string, err error) {
+	o.DataDir = dir
+	so := o.SandboxOptions()
+	so.Require, so.Blank, so.Native = string(sandbox.LevelProcess), 0, o.compiles()
+	if pool, err = sandbox.New(so); err != nil {
+		return nil, "", err
+	}
+	if !o.compiles() {
+		return pool, "--engine is " + o.Engine, nil
+	}
+	status := pool.Status()
+	found, why := FindCompiler(&status)
+	if why != "" {
+		return pool, why, nil
+	}
+	c, err := newCompiler(o, pool, found)
+	if err != nil {
+		return pool, err.Error(), nil
+	}
+	pool.UseCompiler(c)
+	return pool, "", nil
 }
 
 // buildTime bounds one build. The first build with an installed toolchain compiles the shared packages, which takes a
@@ -187,7 +220,7 @@ type compiler struct {
 	builder *native.Builder
 	engine  string
 	turns   *fair.Share[agent.Owner]
-	metrics *telemetry.Metrics
+	metrics *telemetry.Metrics // nil means that builds are not counted
 }
 
 // about is the metadata of an executable.
@@ -254,7 +287,9 @@ func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sand
 	case err != nil:
 		outcome = "failed"
 	}
-	c.metrics.Build(outcome, time.Since(began))
+	if c.metrics != nil {
+		c.metrics.Build(outcome, time.Since(began))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -290,6 +290,9 @@ func (o *Options) measured() (names []agent.Namespace) {
 func CheckURL(name, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if with, err := url.Parse("http://" + text); err == nil && !strings.Contains(text, "//") && with.Port() != "" {
+			return refuse(name, "%q is not an http or https URL; write http://%s", text, text)
+		}
 		return refuse(name, "%q is not an http or https URL", text)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -113,6 +115,7 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 	reply, raw, err := t.make(ctx, c, r)
 	if err != nil {
 		if ctx.Err() != nil {
+			t.printCanceled(ctx, c, r)
 			err = errors.New("interrupted; the call was canceled")
 		}
 		return exitWith(ExitUnreachable, err)
@@ -124,6 +127,23 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 		return err
 	}
 	return exitWith(ExitFailed, t.download.all(ctx, c, t.sh.Stderr, reply.Outcome.Value))
+}
+
+// printCanceled prints the id of the interrupted call, unless the progress lines contain it. It asks the daemon for the
+// newest call of the session, because the reply with the id never came.
+func (t *callErrand) printCanceled(ctx context.Context, c *client.Client, r client.CallRequest) {
+	if t.stream {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	q := url.Values{"session_id": {t.session}, "role": {r.Role}, "method": {r.Method}, "limit": {"1"}}
+	var page struct {
+		Data []agent.LogEntry `json:"data"`
+	}
+	if c.Get(ctx, "/v1/calls?"+q.Encode(), &page) == nil && len(page.Data) > 0 {
+		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(page.Data[0].CallID, 0))
+	}
 }
 
 // make makes the call, with progress on stderr if requested.
@@ -150,10 +170,21 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 		}
 		return nil
 	case !o.OK():
-		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType,
-			o.ErrorMessage))
+		return exitWith(ExitFailed, failureOf(reply))
 	}
 	return exitWith(ExitFailed, t.value(o.Value))
+}
+
+// failureOf describes an error outcome. Where the message only says that retries were used up, it adds the last failure
+// and the command that explains the call.
+func failureOf(reply runtime.Reply) error {
+	o := reply.Outcome
+	said := fmt.Sprintf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType, o.ErrorMessage)
+	if last, ok := o.Metadata["raw_error_message"].(string); ok {
+		said += fmt.Sprintf(" The last failure: %v: %s; recurgentd why %s explains the call",
+			o.Metadata["raw_error_type"], last, reply.CallID)
+	}
+	return errors.New(said)
 }
 
 // value prints the value. With --raw, a string is printed without quotes, and on a terminal without control sequences.

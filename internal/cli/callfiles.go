@@ -18,10 +18,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
-// filesFit returns an error for a --file that is not NAME=FILE, or whose file does not exist.
+// filesFit returns an error for a --file that is not NAME=FILE, or whose file does not exist, and for an --out that is
+// not a directory.
 func (t *callErrand) filesFit() error {
+	if info, err := os.Stat(t.download.dir); err == nil && !info.IsDir() {
+		return exitWith(ExitUsage, fmt.Errorf("--out: %s exists and is not a directory", t.download.dir))
+	}
 	for _, item := range t.files {
 		name, file, ok := strings.Cut(item, "=")
 		if !ok || name == "" || file == "" {
@@ -100,7 +105,8 @@ type download struct {
 	overwrite bool
 }
 
-// all downloads the files that the value refers to and reports each on say.
+// all downloads the files that the value refers to and reports each on say. A file that cannot be saved does not keep
+// others from it; the error names the command that gets it.
 func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, value json.RawMessage) error {
 	ids := agent.FileRefs(value)
 	if len(ids) == 0 {
@@ -116,10 +122,12 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 	}
 	defer root.Close()
 	taken := map[string]bool{}
+	var missed []string
 	for _, id := range ids {
 		var f agent.File
 		if err := c.Get(ctx, client.FilePath(id), &f); err != nil {
-			return err
+			missed = append(missed, d.again(id, err))
+			continue
 		}
 		name := safeName(f)
 		// Ignore case, because some file systems do.
@@ -128,17 +136,37 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 		}
 		taken[strings.ToLower(name)] = true
 		if err := d.one(ctx, c, root, name, f); err != nil {
-			return err
+			missed = append(missed, d.again(id, err))
+			continue
 		}
 		fmt.Fprintf(say, "saved %s (%d bytes)\n", text.Clean(filepath.Join(d.dir, name), 400), f.Bytes)
+	}
+	if len(missed) > 0 {
+		return errors.New(strings.Join(missed, "; "))
 	}
 	return nil
 }
 
+// again returns the reason why a file was not saved, and the command that saves it.
+func (d *download) again(id string, err error) string {
+	command := "recurgentd files get " + why.Argument(id) + " --out " + why.Argument(d.dir)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Sprintf("%v; %s --overwrite replaces it", err, command)
+	}
+	return fmt.Sprintf("%v; %s saves the file", err, command)
+}
+
+// An existsError names a file that is in the way of a download. It is fs.ErrExist.
+type existsError string
+
+func (e existsError) Error() string { return string(e) + " exists" }
+
+func (e existsError) Is(target error) bool { return target == fs.ErrExist }
+
 // one downloads a file and verifies its checksum. On failure it leaves no partial file and keeps an existing one.
 func (d *download) one(ctx context.Context, c *client.Client, root *os.Root, name string, f agent.File) error {
 	if _, err := root.Lstat(name); err == nil && !d.overwrite {
-		return fmt.Errorf("%s exists; --overwrite replaces it", filepath.Join(d.dir, name))
+		return existsError(filepath.Join(d.dir, name))
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
@@ -75,7 +77,7 @@ func Main(sh Shell, args []string) int {
 	root := Command(sh)
 	args = shieldNumbers(args)
 	root.SetArgs(args)
-	command, err := group(root, args)
+	command, err := unknown(root, args)
 	if err == nil {
 		command, err = root.ExecuteC()
 	}
@@ -92,9 +94,22 @@ func Main(sh Shell, args []string) int {
 	return exit.Code
 }
 
-// inWords replaces cobra's error about the number of arguments by the usage of the command. Other errors stay.
+// inWords replaces cobra's error about the number of arguments by the usage of the command, and adds what is similar to
+// an unknown flag. Other errors stay.
 func inWords(c *cobra.Command, err error) error {
-	if said := err.Error(); !strings.HasPrefix(said, "accepts ") && !strings.HasPrefix(said, "requires at least ") {
+	said := err.Error()
+	if name, is := strings.CutPrefix(said, "unknown flag: --"); is {
+		flags := &cobra.Command{SuggestionsMinimumDistance: 2}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			flags.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
+		})
+		return errors.New(said + meant(flags, "--"+name))
+	}
+	if strings.HasPrefix(said, "unknown command ") && !c.HasSubCommands() { // by cobra.NoArgs
+		return fmt.Errorf("%s takes no arguments, got %s", c.CommandPath(),
+			strings.TrimSuffix(strings.TrimPrefix(said, "unknown command "), fmt.Sprintf(" for %q", c.CommandPath())))
+	}
+	if !strings.HasPrefix(said, "accepts ") && !strings.HasPrefix(said, "requires at least ") {
 		return err
 	}
 	write := "write " + strings.TrimSuffix(c.UseLine(), " [flags]")
@@ -104,14 +119,32 @@ func inWords(c *cobra.Command, err error) error {
 	return errors.New(write)
 }
 
-// group returns an error for an unknown subcommand of a group, for which cobra would print the group's help and
+// unknown returns an error for an unknown command, also in a group or after help, where cobra would print the help and
 // succeed.
-func group(root *cobra.Command, args []string) (*cobra.Command, error) {
+func unknown(root *cobra.Command, args []string) (*cobra.Command, error) {
+	if len(args) > 0 && args[0] == "help" {
+		args = args[1:]
+	}
+	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") { // cobra adds it when it runs
+		return root, nil
+	}
 	c, rest, err := root.Find(args)
-	if err != nil || !c.HasParent() || c.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+	if err != nil {
+		c = root
+	}
+	if (err == nil && (!c.HasParent() || c.Runnable())) || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return c, nil // cobra handles the rest
 	}
-	return c, fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
+	return c, fmt.Errorf("unknown command %q for %q%s", rest[0], c.CommandPath(), meant(c, rest[0]))
+}
+
+// meant asks whether one of the subcommands that are similar to the word was meant. It returns "" if there are none.
+func meant(c *cobra.Command, word string) string {
+	c.SuggestionsMinimumDistance = 2
+	if similar := c.SuggestionsFor(word); len(similar) > 0 {
+		return "; did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return ""
 }
 
 // Command returns the root command with all subcommands.
@@ -134,9 +167,10 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
   recurgentd watch                         see what is going on
   recurgentd mcp                           serve the methods to an agent
   recurgentd doctor                        see what is missing`,
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Version: app.ReadBuild().String(),
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(sh.Stdin)
 	root.SetOut(sh.Stdout)
 	root.SetErr(sh.Stderr)

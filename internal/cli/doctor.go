@@ -1,12 +1,20 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -44,19 +52,12 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 recurgentd doctor --model qwen3-coder`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
 			o, err := loadOptions(ServeScope, cmd.Flags(), sh.Env)
 			findings := []finding{checkSettings(cmd.Flags(), sh.Env, err)}
 			if err == nil {
-				now := time.Now
-				if sh.Clock != nil {
-					now = sh.Clock
-				}
-				if f, found := checkDatabase(cmd.Context(), sh, cmd.Flags()); found {
-					findings = append(findings, f)
-				}
-				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o),
-					checkAccess(cmd.Context(), o, now()), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o),
-					checkConnections(cmd.Context(), o), checkClock(now(), newestFile(o.DataDir)))
+				findings = append(findings, sh.checks(ctx, cmd.Flags(), o)...)
 			}
 			return printFindings(out, findings)
 		},
@@ -64,6 +65,36 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 	addFlags(ServeScope, c.Flags())
 	out = addOutput(c, sh)
 	return c
+}
+
+// checks runs all checks but that of the settings. A data directory that it had to make is removed again.
+func (sh Shell) checks(ctx context.Context, flags *pflag.FlagSet, o Options) (findings []finding) {
+	now := time.Now
+	if sh.Clock != nil {
+		now = sh.Clock
+	}
+	o.CompilerDir, o.GoCache = sh.CompilerDir, sh.GoCache
+	defer removeEmpty(missing(o.DataDir))
+	if f, found := checkDatabase(ctx, sh, flags); found {
+		findings = append(findings, f)
+	}
+	return append(findings, checkDataDir(o), checkPort(ctx, o), checkAccess(ctx, o, now()), checkModel(ctx, o),
+		checkSandbox(o), checkNative(o), checkConnections(ctx, o), checkClock(now(), newestFile(o.DataDir)))
+}
+
+// missing returns the directories of the path that do not exist, the innermost first.
+func missing(dir string) (dirs []string) {
+	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
+		dirs, dir = append(dirs, dir), filepath.Dir(dir)
+	}
+	return dirs
+}
+
+// removeEmpty removes directories, as far as they are empty.
+func removeEmpty(dirs []string) {
+	for _, dir := range dirs {
+		_ = os.Remove(dir)
+	}
 }
 
 // printFindings prints the findings. It returns an error if a check failed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -37,18 +38,26 @@ func checkModel(ctx context.Context, o Options) finding {
 		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only",
 			Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
 	}
-	box, err := sandbox.New(gateOptions(o))
+	box, why, remove, err := openGate(o)
 	if err != nil {
-		return finding{Check: "model", Result: checkFail, Detail: "no program can be compiled here: " + err.Error(),
+		return finding{Check: "model", Result: checkFail, Detail: "no program can be checked here: " + err.Error(),
 			Fix: "see docs/security.md"}
 	}
-	defer box.Close() // it ran no program
+	defer remove()
 	c := app.CheckModel(ctx, server, o.FetchMax, box,
 		provider.Request{Owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "doctor"}})
-	return modelFinding(server, c)
+	f := modelFinding(server, c)
+	if last := c.Steps[len(c.Steps)-1]; why != "" && last.Result == provider.StepFailed {
+		f.Fix = "let programs be compiled (" + why + "), or name another --model; kept programs go on without it"
+	}
+	return f
 }
 
-const modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models.md); kept programs go on without it"
+// Remedies for a model that does not answer, and for one that writes no program that the gate lets run.
+const (
+	modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models.md); kept programs go on without it"
+	coderFix = "name a model that can write Go in --model; kept programs go on without it"
+)
 
 // modelFinding converts the check of the model to a finding.
 func modelFinding(server *provider.OpenAI, c provider.Check) finding {
@@ -61,21 +70,35 @@ func modelFinding(server *provider.OpenAI, c provider.Check) finding {
 			f.Result, f.Fix = checkWarn, "docs/models.md says what each server needs"
 		}
 		if s.Result == provider.StepFailed {
-			f.Result, f.Fix = checkFail, modelFix
+			if f.Result, f.Fix = checkFail, modelFix; s.Name == provider.StepCompiles {
+				f.Fix = coderFix
+			}
 			f.Detail = text.OneLine(s.Name + ": " + s.Detail)
 		}
 	}
 	if errors.Is(c.Err, provider.ErrInvalidPayload) {
-		f.Fix = "name a model that can write Go in --model; kept programs go on without it"
+		f.Fix = coderFix
 	}
 	return f
 }
 
-// gateOptions returns the options of a sandbox that only checks programs.
-func gateOptions(o Options) sandbox.Options {
-	so := o.SandboxOptions()
-	so.Require, so.Blank, so.Dir = string(sandbox.LevelProcess), 0, ""
-	return so
+// openGate opens what checks and compiles a program, in a temporary directory: in the data directory, where
+// executables must be allowed anyway, or else in the system's. remove closes it and deletes the directory. Without a
+// compiler, why is the reason.
+func openGate(o Options) (box *sandbox.Pool, why string, remove func(), err error) {
+	dir, err := os.MkdirTemp(o.DataDir, ".doctor-*")
+	if err != nil {
+		if dir, err = os.MkdirTemp("", "recurgent-doctor-"); err != nil {
+			return nil, "", nil, err
+		}
+	}
+	if box, why, err = app.OpenGate(o.Options, dir); err != nil {
+		return nil, "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return box, why, func() {
+		_ = box.Close() // it ran no program
+		_ = os.RemoveAll(dir)
+	}, nil
 }
 
 // stepLines returns a line for each step of the check.

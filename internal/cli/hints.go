@@ -14,7 +14,8 @@ import (
 )
 
 // requestWords matches hints that describe how to change a request.
-var requestWords = lazy.Regexp(`\b(GET|POST|PUT|PATCH|DELETE) |/v1/|\.\.\./|[Hh]eader|If-Match|Content-Type|the path`)
+var requestWords = lazy.Regexp(`\b(GET|POST|PUT|PATCH|DELETE) |/v1/|\.\.\./|\{"verdict"|` +
+	`[Hh]eader|If-Match|Content-Type|the path`)
 
 // requests maps the daemon's descriptions of its operations to commands with the same effect. A request in parentheses
 // without a matching command is removed.
@@ -33,12 +34,15 @@ var requests = []struct {
 	{lazy.Regexp(`PATCH /v1/policy\b`), "recurgentd policy set"},
 	{lazy.Regexp(`PUT /v1/namespaces/`), "recurgentd namespaces create "},
 	{lazy.Regexp(`GET /v1/namespaces\b`), "recurgentd namespaces list"},
-	{lazy.Regexp(`PUT /v1/connections/\{name\}`), "recurgentd connections put"},
+	{lazy.Regexp(`PUT /v1/connections/\{name\}`), "recurgentd connections set NAME"},
 	{lazy.Regexp(`GET /v1/calls/(call_\w+) has its outcome`), "recurgentd why $1 has its outcome"},
 	{lazy.Regexp(`GET /v1/calls\b`), "recurgentd tools decisions"},
 	{lazy.Regexp(`DELETE /v1/calls/(call_\w+)/verdict`), "recurgentd verdict $1 --drop"},
 	{lazy.Regexp(`POST /v1/calls/(call_\w+)/verdict`), "recurgentd right $1, or recurgentd wrong $1"},
 	{lazy.Regexp(`DELETE /v1/calls/\{id\}/verdict`), "recurgentd verdict --drop"},
+	{lazy.Regexp(`say \{"verdict": "right"\}`), "say so by recurgentd right CALL_ID"},
+	{lazy.Regexp(`\{"verdict": "wrong", "expected": 700, "note": "([^"]+)"\}`),
+		`recurgentd wrong CALL_ID --expected 700 --note "$1"`},
 	{lazy.Regexp(`PUT /v1/tools/[^/ ]+/methods/[^/ ]+/examples`), "recurgentd tools examples put"},
 	{lazy.Regexp(`DELETE /v1/[^ ]+, recurgentd`), "recurgentd"},
 	{lazy.Regexp(` \((?:GET|POST|PUT|PATCH|DELETE) [^ )]+\)`), ""},
@@ -55,6 +59,9 @@ func asCommands(text string) string {
 	return text
 }
 
+// noSuchRoute is the daemon's code for a path that it does not have.
+const noSuchRoute = "no_such_route"
+
 // inCommands replaces the hint in a refusal of the daemon by one for a user of this command, because the daemon's own
 // hints are about requests.
 func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
@@ -62,6 +69,7 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 	if !errors.As(err, &r) {
 		return err
 	}
+	foreign := r.Code == "" && (r.Status == http.StatusBadRequest || r.Status == http.StatusMethodNotAllowed)
 	switch r.Status {
 	case http.StatusUnauthorized:
 		r.Hint = "give an access token that the daemon knows in RECURGENT_TOKEN or with --token-file"
@@ -71,7 +79,13 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 			r.Hint = "--url or RECURGENT_URL is the daemon's address without /v1: " + base
 			return err
 		}
+		foreign = r.Code == "" || r.Code == noSuchRoute
 		r.Hint = cmp.Or(whatThereIs(cmd), r.Hint)
+	}
+	if foreign {
+		r.Hint = "is there a recurgentd at " + c.URL() + "? --url or RECURGENT_URL is its address without a path " +
+			"such as /ui, and begins with https:// where it has a certificate"
+		return err
 	}
 	r.Detail = asCommands(r.Detail)
 	if r.Hint = asCommands(r.Hint); requestWords().MatchString(r.Hint) {

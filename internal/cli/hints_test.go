@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,60 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/client"
 )
+
+// Every command of the table of hints exists, with its flags, and every line of the table is used by one of these
+// texts.
+func TestHintsNameCommands(t *testing.T) {
+	t.Parallel()
+	const id = "06gzqwq081srb0e6zx42fm96t4"
+	used := make([]bool, len(requests))
+	var texts []string
+	for _, text := range []string{"GET .../generations", "GET /v1/replicas", "GET /v1/usage",
+		"GET /v1/maintenance/audit",
+		"POST /v1/maintenance/audit/aud_" + id + "/undo", "POST /v1/maintenance/restore",
+		"POST /v1/recommendations/rec_" + id + `/apply {"undo": true}`,
+		"POST /v1/recommendations/rec_" + id + `/dismiss {"undo": true}`, "GET /v1/policy", "PATCH /v1/policy",
+		"PUT /v1/namespaces/acme", "GET /v1/namespaces", "PUT /v1/connections/{name}",
+		"GET /v1/calls/call_" + id + " has its outcome", "GET /v1/calls", "DELETE /v1/calls/call_" + id + "/verdict",
+		"POST /v1/calls/call_" + id + "/verdict", "DELETE /v1/calls/{id}/verdict", `say {"verdict": "right"}`,
+		`{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}`,
+		"PUT /v1/tools/{role}/methods/{method}/examples", "DELETE /v1/files/{id}, recurgentd files rm",
+		"Delete sessions (DELETE /v1/sessions/{id})"} {
+		for i, r := range requests {
+			used[i] = used[i] || r.said().MatchString(text)
+		}
+		texts = append(texts, asCommands(text))
+	}
+	for i, is := range used {
+		if !is {
+			t.Errorf("no text is for %q", requests[i].command)
+		}
+	}
+	root := Command(Shell{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		texts = append(texts, whatThereIs(c))
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	for _, text := range texts {
+		for _, line := range strings.Split(text, "recurgentd ")[1:] {
+			words := strings.Fields(strings.TrimRight(line, " ,;."))
+			c, rest, err := root.Find(words)
+			if err != nil || !c.Runnable() {
+				t.Errorf("%q: there is no command %q", text, line)
+				continue
+			}
+			for _, word := range rest {
+				if name, is := strings.CutPrefix(word, "--"); is && c.Flags().Lookup(name) == nil {
+					t.Errorf("%q: %s has no %s", text, c.CommandPath(), word)
+				}
+			}
+		}
+	}
+}
 
 // Hints of the daemon are rewritten for a user of the command line.
 func TestHints(t *testing.T) {
@@ -35,6 +90,7 @@ func TestHints(t *testing.T) {
 			"Delete sessions, or wait"},
 		{"wrong CALL", http.StatusInsufficientStorage,
 			"Delete examples (PUT /v1/tools/{role}/methods/{method}/examples) or verdicts (DELETE /v1/calls/{id}/verdict).", "examples (recurgentd tools examples put) or verdicts (recurgentd verdict --drop)"},
+		{"wrong CALL", http.StatusUnprocessableEntity, `say {"verdict": "right"}`, "say so by recurgentd right CALL_ID"},
 		{"undo ID", http.StatusConflict, "DELETE /v1/calls/call_06gzqwq081srb0e6zx42fm96t4/verdict",
 			"recurgentd verdict call_06gzqwq081srb0e6zx42fm96t4 --drop"},
 	} {

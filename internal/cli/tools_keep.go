@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -242,16 +244,51 @@ func (t *errand) policy() error {
 	return t.showPolicy(data)
 }
 
+// setPolicy changes the policy and prints what changed, or with --output the whole policy.
 func (t *errand) setPolicy() error {
 	patch, err := agent.PolicyPatch(t.args)
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
+	before, unread := t.c.Do(t.ctx, http.MethodGet, "/v1/policy", nil)
 	data, err := t.c.Do(t.ctx, http.MethodPatch, "/v1/policy", patch)
 	if err != nil {
 		return err
 	}
-	return t.showPolicy(data)
+	if unread != nil || !t.out.human() { // the token may change the policy and not read it
+		return t.showPolicy(data)
+	}
+	was, is := map[string]string{}, map[string]string{}
+	flatten(was, "", before)
+	flatten(is, "", data)
+	var lines []string
+	shown := func(value string) string { return cmp.Or(text.Clean(value, 400), "(not set)") }
+	for name, value := range is {
+		if was[name] != value {
+			lines = append(lines, name+"="+shown(value)+", was "+shown(was[name]))
+		}
+		delete(was, name)
+	}
+	for name, value := range was {
+		lines = append(lines, name+"=(not set), was "+shown(value))
+	}
+	if len(lines) == 0 {
+		return t.out.line("nothing changed")
+	}
+	slices.Sort(lines)
+	return t.out.line("%s", strings.Join(lines, "\n"))
+}
+
+// flatten adds the members of a document to into, under their dotted names.
+func flatten(into map[string]string, name string, document json.RawMessage) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(document, &members) != nil || len(members) == 0 {
+		into[name] = string(document)
+		return
+	}
+	for part, value := range members {
+		flatten(into, strings.TrimPrefix(name+"."+part, "."), value)
+	}
 }
 
 func (t *errand) showPolicy(data []byte) error {

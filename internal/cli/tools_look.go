@@ -2,8 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
 func day(t time.Time) string {
@@ -98,21 +102,24 @@ func (t *errand) list(find search) error {
 	}
 	var rows [][]string
 	for _, tool := range tools {
-		failed, tokens := "-", "-"
+		failed, recent, tokens := "-", "-", "-"
 		if h := tool.Health; h != nil {
-			failed = fmt.Sprintf("%d (%.0f%%)", h.FailureCount, 100*h.RecentFailureRate)
+			failed, recent = number(h.FailureCount), fmt.Sprintf("%.0f%%", 100*h.RecentFailureRate)
 		}
 		if u := tool.Usage; u != nil {
 			tokens = number(u.PromptTokens + u.CompletionTokens)
 		}
-		rows = append(rows, []string{tool.Role, number(tool.UsageCount), failed, tokens,
+		rows = append(rows, []string{tool.Role, number(tool.UsageCount), failed, recent, tokens,
 			fmt.Sprintf("%.2f", tool.Score), day(tool.LastUsedAt), tool.Purpose})
 	}
-	return t.table("ROLE USED FAILED TOKENS SCORE LAST PURPOSE", rows)
+	return t.table("ROLE USED FAILED RECENT TOKENS SCORE LAST PURPOSE", rows)
 }
 
 func (t *errand) programs(role string) error {
 	all, err := pages[artifactFields](t, client.ToolPath(role)+"/methods")
+	if err == nil && len(all) == 0 { // a role that nobody knows has an empty list, too
+		_, err = t.c.Do(t.ctx, http.MethodGet, client.ToolPath(role), nil)
+	}
 	if err != nil {
 		return err
 	}
@@ -127,17 +134,7 @@ func (t *errand) programs(role string) error {
 // show prints a tool with its programs, or one program with its source.
 func (t *errand) show() error {
 	if len(t.args) == 1 {
-		data, err := t.c.Do(t.ctx, "GET", client.ToolPath(t.args[0]), nil)
-		if err != nil {
-			return err
-		}
-		if !t.out.human() {
-			return t.out.document(data)
-		}
-		if err := t.out.indented(data); err != nil {
-			return err
-		}
-		return t.programs(t.args[0])
+		return t.showTool()
 	}
 	var a artifactFields
 	if printed, err := t.fetch(client.MethodPath(t.args[0], t.args[1]), &a); printed || err != nil {
@@ -163,6 +160,42 @@ may reach: %s
 		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), a.agents(),
 		manifestLine(a.Manifest), a.takes(), text.Printable(a.Code))
 	return err
+}
+
+// showTool prints a tool with its programs.
+func (t *errand) showTool() error {
+	var tool operator.KnownTool
+	if printed, err := t.fetch(client.ToolPath(t.args[0]), &tool); printed || err != nil {
+		return err
+	}
+	lines := contractLines(tool.Role, tool.Contract)
+	for _, name := range slices.Sorted(maps.Keys(tool.Methods)) {
+		lines = append(lines, contractLines(tool.Role+"."+name, tool.Methods[name])...)
+	}
+	if tool.Proposals != nil {
+		lines = append(lines, "programs proposed other contracts: recurgentd inbox "+why.Argument(tool.Role))
+	}
+	lines = append(lines, fmt.Sprintf("used %d times, last %s; score %.2f", tool.UsageCount, day(tool.LastUsedAt),
+		tool.Score), "")
+	if err := t.out.line("%s", strings.Join(lines, "\n")); err != nil {
+		return err
+	}
+	return t.programs(t.args[0])
+}
+
+// contractLines describes the contract of a role or method: its purpose, and a line for each other part.
+func contractLines(name string, c agent.Contract) []string {
+	lines := []string{text.Cell(name) + ": " + cmp.Or(text.Clean(c.Purpose, 2000), "no purpose is registered")}
+	for _, part := range []struct {
+		name  string
+		value json.RawMessage
+	}{{"deliverable", c.Deliverable}, {"acceptance", c.Acceptance}, {"failure policy", c.FailurePolicy},
+		{"signature", c.Signature}} {
+		if len(part.value) > 0 {
+			lines = append(lines, "  "+part.name+": "+text.Clean(text.JSON(string(part.value)), 2000))
+		}
+	}
+	return lines
 }
 
 // source prints only the program. For a terminal it is made printable; a file or pipe gets the original bytes.

@@ -108,6 +108,10 @@ func (t *errand) judge(j client.Judgement, wait bool) error {
 		return err
 	}
 	v, err := t.judged(data)
+	if err == nil && wait && t.out.human() && v.Correction.State == agent.CorrectionNone {
+		return t.out.line("no correction was begun: the verdict is a proposal, no program is kept, or the policy " +
+			"leaves corrections to a person (correction=manual)")
+	}
 	if err != nil || !waited || v.Correction.State != agent.CorrectionFailed &&
 		v.Correction.State != agent.CorrectionBackingOff {
 		return err

@@ -90,7 +90,7 @@ type FieldError struct {
 
 func (r *Refusal) Error() string {
 	text := fmt.Sprintf("the daemon refused: %d %s", r.Status, r.Title)
-	if r.Detail != "" {
+	if r.Detail != "" && r.Detail != r.Title {
 		text += ": " + r.Detail
 	}
 	if r.Hint != "" {
@@ -190,11 +190,17 @@ func (c *Client) read(resp *http.Response, what string) ([]byte, error) {
 	return data, nil
 }
 
+// plainReply is in the error of net/http for a server without TLS. The error has no type.
+const plainReply = "server gave HTTP response to HTTPS client"
+
 // unreachable explains a failed connection, and what to check.
 func (c *Client) unreachable(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
+	}
+	if plain, is := strings.CutPrefix(c.base, "https://"); is && strings.Contains(err.Error(), plainReply) {
+		return fmt.Errorf("what answers at %s does not speak https; --url or RECURGENT_URL is http://%s", c.base, plain)
 	}
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {

@@ -48,14 +48,15 @@ func (a *adoption) beyond() *agent.Effects {
 // program reaches beyond its predecessor; nil means nothing.
 func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
-	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", rec.role,
-		rec.method))
-	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
+	said := fmt.Sprintf("the program of %s.%s waits for a person's approval: ", rec.role, rec.method)
 	if beyond != nil {
 		a := rec.approvalOfReach(beyond)
-		o.ErrorMessage += ": " + a.Message
+		o := agent.Failed(agent.ErrDenied, said+a.Message)
 		o.Metadata = map[string]any{"approve": a.Request, "lacks": a.Details}
+		return o
 	}
+	o := agent.Failed(agent.ErrDenied, said+"recurgentd tools approve "+shellWord(rec.role)+" "+shellWord(rec.method))
+	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
 	return o
 }
 

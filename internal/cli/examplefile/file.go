@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -108,6 +109,9 @@ func JSON(path string, data []byte) (json.RawMessage, error) {
 
 // tree parses a document as JSON or YAML, by the extension of path.
 func tree(path string, data []byte) (*yaml.Node, error) {
+	if !utf8.Valid(data) {
+		return nil, &Error{Reason: "is not text in UTF-8; files of examples are YAML or JSON"}
+	}
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		return jsonTree(data)
 	}

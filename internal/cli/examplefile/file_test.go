@@ -69,6 +69,7 @@ func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"a.yaml", "", "a.yaml: is empty"},
+		{"orders.csv", "region;caf\xe9\n", "orders.csv: is not text in UTF-8; files of examples are YAML or JSON"},
 		{"a.yaml", "# nothing\n", "a.yaml: is empty"},
 		{"a.yaml", "- 1\n", "a.yaml:1: must be an object"},
 		{"a.yaml", "role: tax\nmethod: net\n", "a.yaml:1: has no examples"},

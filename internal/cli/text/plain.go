@@ -10,24 +10,37 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// OneLine joins the words of text with single spaces.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// OneLine joins the lines of text with single spaces, without the white space around them. Spaces within a line stay.
+func OneLine(text string) string {
+	var lines []string
+	for _, line := range strings.FieldsFunc(text, breaks) {
+		if line = strings.Trim(line, " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+// breaks reports whether the character is white space other than a space.
+func breaks(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 
 // Clean makes text safe for one line of a terminal. It removes control and format characters, invalid UTF-8 and excess
-// combining marks, collapses white space, and truncates to the number of columns (0 means 72).
+// combining marks, replaces white space other than spaces, with what surrounds it, by one space, and truncates to the
+// number of columns (0 means 72).
 func Clean(text string, columns int) string {
 	if columns <= 0 {
 		columns = 72
 	}
 	var b strings.Builder
-	marks, blank, runes := 0, true, 0
-	for _, r := range text { // invalid bytes appear as U+FFFD
+	marks, runes := 0, 0
+	blank, broken := true, true // the last character is a space; the spaces that follow are dropped
+	for _, r := range text {    // invalid bytes appear as U+FFFD
 		if runes++; runes > 8*columns {
 			break
 		}
 		switch {
-		case unicode.IsSpace(r) || unicode.IsControl(r):
-			if !blank {
+		case r == ' ' || unicode.IsSpace(r) || unicode.IsControl(r):
+			if broken = broken || r != ' '; !broken || !blank {
 				b.WriteByte(' ')
 			}
 			blank = true
@@ -41,7 +54,7 @@ func Clean(text string, columns int) string {
 		default:
 			marks = 0
 		}
-		blank = false
+		blank, broken = false, false
 		b.WriteRune(r)
 	}
 	return ansi.Truncate(strings.TrimRight(b.String(), " "), columns, "…")

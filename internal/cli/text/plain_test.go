@@ -10,6 +10,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
 )
 
+// Spaces that somebody wrote stay; line breaks and tabs, with what surrounds them, become one.
+func TestSpaces(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{`initials("Ada  Lovelace")`: `initials("Ada  Lovelace")`,
+		"  a \n\t  b  ": "a b", "a\r\n\n    b   c": "a b   c", " \n ": "", "": ""} {
+		if got := Clean(text, 0); got != want {
+			t.Errorf("Clean(%q) is %q, want %q", text, got, want)
+		}
+		if got := OneLine(text); got != want {
+			t.Errorf("OneLine(%q) is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Untrusted text in a line stays within the line and its width.
 func FuzzPlainText(f *testing.F) {
 	for _, s := range clitest.HostileTexts {

@@ -156,9 +156,10 @@ words:
 		}
 		return unicode.IsSpace(r) && !quoted
 	}) {
-		name, value, ok := strings.Cut(strings.ReplaceAll(word, `"`, ""), "=")
+		plain := strings.ReplaceAll(word, `"`, "")
+		name, value, ok := strings.Cut(plain, "=")
 		if !ok {
-			name, value = "role", word
+			name, value = "role", plain
 		}
 		for _, x := range f.fields() {
 			if x.name == name {

@@ -132,6 +132,26 @@ func FuzzScreenFits(f *testing.F) {
 	})
 }
 
+// Quotation marks keep spaces together and are not part of a value.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]Filter{`"movie finder"`: {Role: "movie finder"},
+		`role="movie finder" status=ok`: {Role: "movie finder", Status: "ok"}, `calculator`: {Role: "calculator"}} {
+		if got, err := parseFilter(typed); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", typed, got, err)
+		}
+	}
+}
+
+// Arguments are shown as they are.
+func TestSpacesOfArguments(t *testing.T) {
+	t.Parallel()
+	e := clitest.Entry(1, 0, "text.initials", `"Ada  Lovelace"`, "ok", "persisted", 1)
+	if got := CallFrom(&e).Text; got != `text.initials("Ada  Lovelace")` {
+		t.Errorf("got %s", got)
+	}
+}
+
 func checkFits(t *testing.T, content string, columns, rows int) {
 	t.Helper()
 	lines := strings.Split(content, "\n")

@@ -34,7 +34,7 @@ func next(in *Input) []Step {
 	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: Argument(e.CallID)}
 	switch {
 	case running(e):
-		s.add("follow its stages", "GET", s.call+"/events", "", "")
+		s.add("follow its stages", "GET", s.call+"/events", "", "recurgentd watch --session "+Argument(e.SessionID))
 		if in.Asker.Call {
 			s.add("cancel it", "POST", s.call+"/cancel", "{}", "")
 		}
@@ -113,8 +113,21 @@ func (s *steps) again(in *Input) {
 	}{e.Role, e.Method, e.Args, e.Kwargs})
 	if err == nil && len(body) <= maxAgain {
 		s.add("ask again, since the failure may pass", "POST", "/v1/sessions/"+url.PathEscape(e.SessionID)+"/calls",
-			string(body), "")
+			string(body), againCommand(e))
 	}
+}
+
+// againCommand returns the command that repeats the call.
+func againCommand(e *agent.LogEntry) string {
+	command := "recurgentd call --session " + Argument(e.SessionID)
+	if len(e.Kwargs) > len("{}") {
+		command += " --kwargs " + Argument(string(e.Kwargs))
+	}
+	command += Names(e.Role, e.Method)
+	for _, a := range e.Args {
+		command += " " + Argument(string(a))
+	}
+	return command
 }
 
 // method offers requests about the method.

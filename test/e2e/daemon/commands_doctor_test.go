@@ -181,6 +181,9 @@ func TestDoctorNamesTheStep(t *testing.T) {
 				if f.Result != "fail" || !strings.HasPrefix(f.Detail, c.step+": ") || f.Fix == "" || len(f.Steps) != 8 {
 					t.Errorf("got %+v", f)
 				}
+				if c.step == "compiles" && strings.Contains(f.Fix, "OPENAI_BASE_URL") {
+					t.Errorf("the server answers, and the remedy is %q", f.Fix)
+				}
 				for _, part := range c.parts {
 					if !strings.Contains(f.Detail, part) {
 						t.Errorf("%q lacks %q", f.Detail, part)
@@ -188,6 +191,36 @@ func TestDoctorNamesTheStep(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A program that has to be compiled passes, as it does in a daemon, and nothing is left behind.
+func TestDoctorCompiles(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{})
+	m.Default(func(openaitest.Request) openaitest.Reply {
+		return openaitest.Code(rig.Program(`	sum := 0.0
+	for _, a := range call.Args {
+		if n, ok := a.(float64); ok {
+			sum += n
+		}
+	}
+	return sum, nil`))
+	})
+	home := t.TempDir()
+	env := append(rig.Environment(home), "OPENAI_BASE_URL="+m.URL)
+	out, errs, code := rig.Run(t, env, "doctor", "--json", "--listen", "127.0.0.1:0", "--model", "tiny")
+	var findings []finding
+	if err := json.Unmarshal([]byte(out), &findings); err != nil || code != 0 {
+		t.Fatalf("%d, %v: %s%s", code, err, out, errs)
+	}
+	for _, f := range findings {
+		if f.Check == "model" && (f.Result != "ok" || !strings.Contains(f.Steps[7].Detail, "engine go ")) {
+			t.Errorf("got %+v", f)
+		}
+	}
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		t.Errorf("doctor left %v behind, %v", left, err)
 	}
 }
 

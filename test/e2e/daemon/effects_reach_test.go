@@ -183,7 +183,7 @@ func TestARepairWithinItsReachServes(t *testing.T) {
 	}
 	rig.CheckProblem(t, "another value", d.Do(http.StatusUnprocessableEntity, http.MethodPatch, "/v1/policy",
 		object{"new_reach": "never"}))
-	d.Expect(0, []string{`"new_reach": "ask"`}, "policy", "set", "new_reach=ask")
+	d.Expect(0, []string{`new_reach="ask", was "allow"`}, "policy", "set", "new_reach=ask")
 }
 
 // A page asks the model to send what it sees elsewhere, and the model does so in the repair that the page's own change

@@ -3,6 +3,7 @@ package daemon
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,14 +74,17 @@ func TestCallWithFiles(t *testing.T) {
 
 	mine := filepath.Join(out, "mine.csv")
 	rig.WriteAt(t, mine, "keep me")
-	if _, stderr, code := call(`["mine.csv"]`); code != 1 || !strings.Contains(stderr,
-		"mine.csv exists; --overwrite replaces it") {
-		t.Errorf("exit %d: %s", code, stderr)
+	// What is in the way stays, the rest is saved, and the command that replaces it is named, and works.
+	_, stderr, code = call(`["mine.csv","other.csv"]`)
+	again := regexp.MustCompile(`mine\.csv exists; recurgentd (files get file_\w+ --out \S+ --overwrite) replaces it`).
+		FindStringSubmatch(stderr)
+	if code != 1 || again == nil || !strings.Contains(stderr, "other.csv (") {
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	if text, _ := os.ReadFile(mine); string(text) != "keep me" {
 		t.Errorf("got %q", text)
 	}
-	if _, stderr, code := call(`["mine.csv"]`, "--overwrite"); code != 0 {
+	if _, stderr, code := d.Client(strings.Fields(again[1])...); code != 0 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if text, _ := os.ReadFile(mine); string(text) != "region,units\nnorth,1\n" {
@@ -94,6 +98,7 @@ func TestCallWithFiles(t *testing.T) {
 		{[]string{"call", "sales", "copies", "--file", "nothing"}, 2, "is not NAME=FILE"},
 		{[]string{"call", "sales", "copies", "--file", "a=/nowhere/at/all"}, 2, "no such file"},
 		{[]string{"call", "sales", "copies", "--file", "a=" + parent}, 2, "is not a regular file"},
+		{[]string{"call", "sales", "copies", "--out", mine}, 2, "is not a directory"},
 		{[]string{"files", "get", "file_none"}, 3, "there is no file file_none"},
 	} {
 		if _, stderr, code := d.Client(c.args...); code != c.code || !strings.Contains(stderr, c.says) {

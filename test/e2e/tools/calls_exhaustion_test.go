@@ -2,6 +2,7 @@ package tools
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -114,6 +115,18 @@ func mustText(t *testing.T, s string) string {
 	t.Helper()
 	quoted := string(rig.Encode(t, s))
 	return quoted[1 : len(quoted)-1]
+}
+
+// The command line adds the last failure, and the command that explains the call.
+func TestExhaustionOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"e.m": {rig.ProgMayPanic}}))
+	_, errs, code := d.Client("call", "e", "m", "bad")
+	id := regexp.MustCompile(`(?m)^call (\S+)$`).FindStringSubmatch(errs)
+	if code != 1 || id == nil || !strings.Contains(errs, "after multiple attempts. The last failure: execution: ") ||
+		!strings.Contains(errs, "boom") || !strings.Contains(errs, "recurgentd why "+id[1]) {
+		t.Errorf("%d: %s", code, errs)
+	}
 }
 
 // A failure without a retry keeps its own message: there were no multiple attempts.
