@@ -201,6 +201,43 @@ func TestOutage(t *testing.T) {
 	s.want("calculator__add")
 }
 
+// What was read before the store failed is in the next list.
+func TestOutageWithinABatch(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	methods := []string{"add", "mul"}
+	for _, method := range methods {
+		s.put("calculator", method, nil)
+	}
+	before, err := s.Revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, method := range methods { // both are read again, in any order, but neither is listed otherwise
+		s.change("calculator", method, agent.ArtifactChange{Result: agent.ClassOK})
+	}
+	var gone string
+	s.outage.before = func(method string) error {
+		if gone != "" {
+			return errAway // at the second read
+		}
+		gone = method
+		why := "wrong answers"
+		s.change("calculator", method, agent.ArtifactChange{Quarantine: &why})
+		return nil
+	}
+	if _, err := s.Revision(t.Context()); !errors.Is(err, errAway) {
+		t.Errorf("while the second read fails: %v, want %v", err, errAway)
+	}
+	s.outage.before = nil
+	if now, err := s.Revision(t.Context()); err != nil || now == before {
+		t.Errorf("without %s, the revision is %d as before (%v)", gone, now, err)
+	}
+	s.want(slices.DeleteFunc([]string{"calculator__add", "calculator__mul"},
+		func(name string) bool { return strings.HasSuffix(name, gone) })...)
+}
+
 func (s *shelf) missing(name, reason string) {
 	s.t.Helper()
 	tool, err := s.Find(s.t.Context(), anybody, name)
