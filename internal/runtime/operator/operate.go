@@ -66,8 +66,8 @@ func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []Kno
 	tools = make([]KnownTool, 0, len(page))
 	for _, t := range page {
 		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
-		if err != nil { // it was archived meanwhile
-			ranked = store.RankedTool{}
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been archived meanwhile
+			return nil, "", err
 		}
 		ranked.Tool = t.Tool
 		known := knownTool(ranked)
@@ -80,15 +80,20 @@ func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []Kno
 // ListTools returns up to limit registry entries, by role, with roles greater than after.
 func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]KnownTool, error) {
 	tools, err := o.store.ListTools(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]KnownTool, 0, len(tools))
 	for _, t := range tools {
 		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
-		if err != nil { // it was archived meanwhile
+		if errors.Is(err, store.ErrNotFound) { // it was archived meanwhile
 			ranked = store.RankedTool{Tool: t}
+		} else if err != nil {
+			return nil, err
 		}
 		out = append(out, knownTool(ranked))
 	}
-	return out, err
+	return out, nil
 }
 
 // knownTool converts a ranked tool for readers.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -44,6 +46,13 @@ func (n outageNamespace) Tool(ctx context.Context, role string) (agent.Tool, err
 		return agent.Tool{}, err
 	}
 	return n.Namespace.Tool(ctx, role)
+}
+
+func (n outageNamespace) RankedTool(ctx context.Context, role string, now time.Time) (store.RankedTool, error) {
+	if err := n.read("rank"); err != nil {
+		return store.RankedTool{}, err
+	}
+	return n.Namespace.RankedTool(ctx, role, now)
 }
 
 func (n outageNamespace) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
@@ -135,6 +144,28 @@ func TestOperationsInAnOutage(t *testing.T) {
 				t.Errorf("the artifact is changed: %+v, %v", now, err)
 			}
 		})
+	}
+}
+
+// A list of tools fails, rather than showing tools without a rank, while their ranks cannot be read.
+func TestListsInAnOutage(t *testing.T) {
+	t.Parallel()
+	g, s := withOutages(t)
+	if _, _, err := g.op.PutTool(t.Context(), operator.ToolPut{Role: "units",
+		Contract: agent.Contract{Purpose: "converts"}, Revision: store.AnyRevision, Actor: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	s.before = func(_, read string) error {
+		if read == "rank" {
+			return errAway
+		}
+		return nil
+	}
+	if tools, err := g.op.ListTools(t.Context(), "", 10); !errors.Is(err, errAway) {
+		t.Errorf("listed: %+v, %v, want %v", tools, err, errAway)
+	}
+	if tools, _, err := g.op.FindTools(t.Context(), overview.Query{Sort: overview.ByName, Limit: 10}); !errors.Is(err, errAway) {
+		t.Errorf("found: %+v, %v, want %v", tools, err, errAway)
 	}
 }
 
