@@ -126,7 +126,7 @@ type PromotionPolicy struct {
 	ContractPass float64 `json:"contract_pass"` // least share of checked values that satisfy the contract, 0 to 1
 }
 
-// RetentionPolicy bounds stored data; 0 means no bound, except for contents, of which 0 keeps none.
+// RetentionPolicy bounds stored data; 0 means no bound.
 type RetentionPolicy struct {
 	SessionDays    int `json:"session_days"`     // days since a session's last use
 	MaxSessions    int `json:"max_sessions"`     // the oldest are erased first

@@ -14,9 +14,6 @@ func (t *translator) link(root map[string]any) (map[string]any, error) {
 	for _, r := range t.found {
 		target, ok := t.resolve(r.text)
 		if !ok {
-			if t.places[""] == nil {
-				continue
-			}
 			return nil, &InvalidError{r.at + "/$ref", fmt.Sprintf("points at no schema of the document: %q", r.text)}
 		}
 		r.target = target

@@ -148,7 +148,7 @@ func report(ctx context.Context, stages *progress.Log, asked *request, say func(
 		case <-pulse.C:
 			switch {
 			case say != nil:
-				_ = say(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, "the call is under way"),
+				_ = say(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, underWay),
 					int(time.Since(began).Seconds())))
 			case asked.out != nil:
 				asked.out.live()
@@ -162,20 +162,30 @@ func report(ctx context.Context, stages *progress.Log, asked *request, say func(
 	}
 }
 
-// stage describes an event of a call, or returns "" if clients need not see it.
+// underWay describes a running call of which nothing else is known.
+const underWay = "the call is under way"
+
+// stage describes an event of a call, or returns "" if clients need not see it. The event may lack its data: a log
+// entry has only the type of the call's newest event.
 func stage(e progress.Event) string {
 	var d struct {
 		Kind, Decision, Reason, Stage string
 		Ahead                         int
 		ErrorType                     string `json:"error_type"`
 	}
-	if json.Unmarshal(e.Data, &d) != nil {
+	if json.Unmarshal(e.Data, &d) != nil && len(e.Data) > 0 {
 		return ""
 	}
 	switch e.Type {
 	case progress.Queued:
+		if d.Ahead == 0 {
+			return "queued behind earlier calls of the session"
+		}
 		return fmt.Sprintf("queued behind %d calls of the session", d.Ahead)
 	case progress.Selected:
+		if d.Decision == "" {
+			return ""
+		}
 		return "selected: " + d.Decision + " (" + d.Reason + ")"
 	case progress.Forging:
 		if d.Kind == "repair" {
@@ -189,6 +199,9 @@ func stage(e progress.Event) string {
 	case progress.Running:
 		return "the program runs"
 	case progress.AttemptFailed:
+		if d.Stage == "" {
+			return ""
+		}
 		return "failed in " + d.Stage + ": " + d.ErrorType
 	}
 	return ""

@@ -188,7 +188,7 @@ func (s *Server) state(e *agent.LogEntry, form taskForm) taskState {
 	t := taskState{id: e.CallID, status: taskWorking, created: ids.Time(e.CallID), ttl: s.ttl()}
 	t.updated = t.created
 	if e.OutcomeStatus == agent.StatusRunning {
-		t.message = stageNow(e.Stage)
+		t.message = cmp.Or(stage(progress.Event{Type: e.Stage}), underWay)
 		return t
 	}
 	t.status, t.updated = taskCompleted, t.created.Add(time.Duration(e.DurationMs*float64(time.Millisecond)))
@@ -203,21 +203,6 @@ func (s *Server) state(e *agent.LogEntry, form taskForm) taskState {
 		t.status = taskFailed
 	}
 	return t
-}
-
-// stageNow describes the current stage of a running call, by the type of its latest event.
-func stageNow(kind string) string {
-	switch kind {
-	case progress.Queued:
-		return "queued behind earlier calls of the session"
-	case progress.Forging:
-		return "a model writes the program"
-	case progress.Gate:
-		return "the program is checked"
-	case progress.Running:
-		return "the program runs"
-	}
-	return "the call is under way"
 }
 
 // over reports whether the task has expired.

@@ -39,6 +39,31 @@ func (f *taskRuntime) CallView(context.Context, string) (operator.CallView, erro
 	return f.view, nil
 }
 
+// The message of a task describes the call's stage in the words of progress notifications.
+func TestStageOfATask(t *testing.T) {
+	t.Parallel()
+	s := &Server{o: Options{Runtime: &taskRuntime{policy: agent.DefaultPolicy()}}}
+	for _, c := range []struct{ kind, data, task, notification string }{
+		{progress.Queued, `{"ahead":2}`, "queued behind earlier calls of the session",
+			"queued behind 2 calls of the session"},
+		{progress.Selected, `{"decision":"forge","reason":"absent"}`, underWay, "selected: forge (absent)"},
+		{progress.Forging, `{"kind":"repair"}`, "a model writes the program", "a model repairs the program"},
+		{progress.Gate, `{}`, "the program is checked", "the program is checked"},
+		{progress.Building, `{}`, "the stored program is compiled", "the stored program is compiled"},
+		{progress.Running, `{}`, "the program runs", "the program runs"},
+		{progress.AttemptFailed, `{"stage":"execution","error_type":"x"}`, underWay, "failed in execution: x"},
+		{"", `{}`, underWay, ""},
+	} {
+		e := agent.LogEntry{CallID: ids.New("call"), OutcomeStatus: agent.StatusRunning, Stage: c.kind}
+		if got := s.state(&e, coreTasks).message; got != c.task {
+			t.Errorf("%q: the task is %q, want %q", c.kind, got, c.task)
+		}
+		if got := stage(progress.Event{Type: c.kind, Data: json.RawMessage(c.data)}); got != c.notification {
+			t.Errorf("%q: the notification is %q, want %q", c.kind, got, c.notification)
+		}
+	}
+}
+
 // A task can be retrieved as long as the policy keeps outcomes, and not longer, even if its call still runs.
 func TestTasksExpireAsOutcomesDo(t *testing.T) {
 	t.Parallel()

@@ -222,8 +222,9 @@ func (a *answered) record(took float64) agent.Record {
 // keepContent stores the result of a client's call for follow-ups, under a reference in the call's record.
 func (a *answered) keepContent(kept *remains) {
 	value := kept.commit.Outcome.Value
+	most := a.policy.Retention.ContentBytes // 0 means no bound
 	if a.depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone ||
-		a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
+		most > 0 && len(value) > most {
 		return
 	}
 	sum := sha256.Sum256(value)

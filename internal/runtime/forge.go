@@ -234,11 +234,8 @@ func (s *selected) alone() bool {
 	return s.switchedOff() || s.dispatch()
 }
 
-// askedByPerson reports whether a person asked for another program. Such a program may answer differently from its
-// predecessor.
-func (rec *recovery) askedByPerson() bool { return rec.personAsked() }
-
-// personAsked reports whether a person requested the program, by a regeneration or by a verdict.
+// personAsked reports whether a person requested the program, by a regeneration or by a verdict. Such a program may
+// answer differently from its predecessor.
 func (s *selected) personAsked() bool {
 	return s.decision.Reason == ReasonRequested || s.decision.Reason == ReasonCorrection
 }
@@ -246,7 +243,7 @@ func (s *selected) personAsked() bool {
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
-	if broken := rec.prove(ctx, cand, rec.adaptive, rec.askedByPerson()); broken != nil {
+	if broken := rec.prove(ctx, cand, rec.adaptive, rec.personAsked()); broken != nil {
 		return *broken
 	}
 	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {

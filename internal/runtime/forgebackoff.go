@@ -135,7 +135,7 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
 		owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
-	if !rec.askedByPerson() || rec.artifact == nil {
+	if !rec.personAsked() || rec.artifact == nil {
 		return
 	}
 	c := failedCorrection(rec.artifact.Correction, o, until)

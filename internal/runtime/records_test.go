@@ -83,7 +83,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 	}
 }
 
-// Values that are too large are not kept for follow-ups, nor any while nothing is to be kept.
+// Values that are too large are not kept for follow-ups. A bound of 0 is none.
 func TestKeptContent(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"five": runtimetest.Returns(`"abc"`)}}
@@ -91,7 +91,8 @@ func TestKeptContent(t *testing.T) {
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	for patch, kept := range map[string]bool{`{"retention": {"content_bytes": 5}}`: true,
 		`{"retention": {"content_bytes": 4}}`:                       false,
-		`{"retention": {"content_bytes": 5, "content_entries": 0}}`: false} {
+		`{"retention": {"content_bytes": 0}}`:                       true,
+		`{"retention": {"content_bytes": 5, "content_entries": 0}}`: true} {
 		patchPolicy(t, r, `{"retention": {"content_entries": 8}}`)
 		patchPolicy(t, r, patch)
 		call("m")

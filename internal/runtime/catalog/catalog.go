@@ -140,6 +140,11 @@ func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool,
 	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}
+	return c.find(r, name)
+}
+
+// find returns the tool with that name. The caller holds mu.
+func (c *Catalog) find(r agent.Reader, name string) (*Tool, error) {
 	m, ok := c.names.methods[name]
 	if !ok {
 		return nil, c.unnamed(r, name)
@@ -158,13 +163,11 @@ func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool,
 // Of returns the method's tool as shown to the reader, or a *NotFound.
 func (c *Catalog) Of(ctx context.Context, r agent.Reader, m Method) (*Tool, error) {
 	c.mu.Lock()
-	err := c.refresh(ctx)
-	name := c.names.names[m]
-	c.mu.Unlock()
-	if err != nil {
+	defer c.mu.Unlock()
+	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}
-	return c.Find(ctx, r, name)
+	return c.find(r, c.names.names[m])
 }
 
 // unlisted is the reason given for a name without a visible tool. It does not reveal whether another owner has one.

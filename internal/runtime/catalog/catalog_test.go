@@ -21,14 +21,42 @@ type shelf struct {
 	*Catalog
 	t      *testing.T
 	policy *agent.Policy
+	outage *outage
+}
+
+// An outage is a store with a hook before reads of artifacts; a read fails with the hook's error.
+type outage struct {
+	store.Store
+	before func(method string) error // nil means that reads succeed
+}
+
+type outageNamespace struct {
+	store.Namespace
+	all *outage
+}
+
+var errAway = errors.New("the store is away")
+
+func (o *outage) Namespace(name agent.Namespace) (store.Namespace, error) {
+	n, err := o.Store.Namespace(name)
+	return outageNamespace{n, o}, err
+}
+
+func (n outageNamespace) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
+	if n.all.before != nil {
+		if err := n.all.before(method); err != nil {
+			return nil, err
+		}
+	}
+	return n.Namespace.Artifact(ctx, role, method)
 }
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	p := agent.DefaultPolicy()
-	s := &shelf{t: t, policy: &p}
+	s := &shelf{t: t, policy: &p, outage: &outage{Store: store.NewMemory(store.DefaultOptions())}}
 	var err error
-	s.Catalog, err = New(Options{Store: store.NewMemory(store.DefaultOptions()),
+	s.Catalog, err = New(Options{Store: s.outage,
 		Policy: func() *agent.Policy { return s.policy }, Serving: s.serving})
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +186,56 @@ func TestCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(umlaut, "calculator__add", "calculator__mul")
+}
+
+// A request fails while the store does, even the first one.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	s.put("calculator", "add", nil)
+	s.outage.before = func(string) error { return errAway }
+	if _, err := s.Of(t.Context(), anybody, Method{"calculator", "add"}); !errors.Is(err, errAway) {
+		t.Errorf("the first request: %v, want %v", err, errAway)
+	}
+	s.outage.before = nil
+	s.want("calculator__add")
+}
+
+// What was read before the store failed is in the next list.
+func TestOutageWithinABatch(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	methods := []string{"add", "mul"}
+	for _, method := range methods {
+		s.put("calculator", method, nil)
+	}
+	before, err := s.Revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, method := range methods { // both are read again, in any order, but neither is listed otherwise
+		s.change("calculator", method, agent.ArtifactChange{Result: agent.ClassOK})
+	}
+	var gone string
+	s.outage.before = func(method string) error {
+		if gone != "" {
+			return errAway // at the second read
+		}
+		gone = method
+		why := "wrong answers"
+		s.change("calculator", method, agent.ArtifactChange{Quarantine: &why})
+		return nil
+	}
+	if _, err := s.Revision(t.Context()); !errors.Is(err, errAway) {
+		t.Errorf("while the second read fails: %v, want %v", err, errAway)
+	}
+	s.outage.before = nil
+	if now, err := s.Revision(t.Context()); err != nil || now == before {
+		t.Errorf("without %s, the revision is %d as before (%v)", gone, now, err)
+	}
+	s.want(slices.DeleteFunc([]string{"calculator__add", "calculator__mul"},
+		func(name string) bool { return strings.HasSuffix(name, gone) })...)
 }
 
 func (s *shelf) missing(name, reason string) {

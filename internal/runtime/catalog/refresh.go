@@ -48,7 +48,8 @@ func (c *Catalog) refresh(ctx context.Context) error {
 	return nil
 }
 
-// read updates known and reports whether anything differs.
+// read updates known and reports whether anything differs. If it fails, no entry has changed: the next read would find
+// the changed ones equal.
 func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all bool) (changed bool, err error) {
 	if all {
 		return true, c.readAll(ctx)
@@ -71,6 +72,7 @@ func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all boo
 			}
 		}
 	}
+	now := make(map[Method]*agent.Artifact, len(dirty))
 	for m := range dirty {
 		if m.Method == "" {
 			continue
@@ -79,7 +81,10 @@ func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all boo
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return false, err
 		}
-		changed = c.put(Method{m.Role, m.Method}, a) || changed
+		now[Method{m.Role, m.Method}] = a
+	}
+	for m, a := range now {
+		changed = c.put(m, a) || changed
 	}
 	return changed, nil
 }

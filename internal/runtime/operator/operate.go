@@ -66,8 +66,8 @@ func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []Kno
 	tools = make([]KnownTool, 0, len(page))
 	for _, t := range page {
 		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
-		if err != nil { // it was archived meanwhile
-			ranked = store.RankedTool{}
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been archived meanwhile
+			return nil, "", err
 		}
 		ranked.Tool = t.Tool
 		known := knownTool(ranked)
@@ -80,15 +80,20 @@ func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []Kno
 // ListTools returns up to limit registry entries, by role, with roles greater than after.
 func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]KnownTool, error) {
 	tools, err := o.store.ListTools(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]KnownTool, 0, len(tools))
 	for _, t := range tools {
 		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
-		if err != nil { // it was archived meanwhile
+		if errors.Is(err, store.ErrNotFound) { // it was archived meanwhile
 			ranked = store.RankedTool{Tool: t}
+		} else if err != nil {
+			return nil, err
 		}
 		out = append(out, knownTool(ranked))
 	}
-	return out, err
+	return out, nil
 }
 
 // knownTool converts a ranked tool for readers.
@@ -112,10 +117,12 @@ func (o *Operator) ListArtifacts(ctx context.Context, role string) ([]*agent.Art
 // nothing and writes no audit entry.
 func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) error {
 	entry := o.audit(actor, opToolArchive, role, reason)
-	if t, err := o.store.Tool(ctx, role); err == nil {
+	t, err := o.store.Tool(ctx, role)
+	if err == nil {
 		entry.Before = agent.Encoded(t)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return err
 	}
-	var err error
 	if entry.After, err = o.present(ctx, role, nil); err != nil || entry.After == nil {
 		return err
 	}
@@ -125,11 +132,14 @@ func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) 
 // ArchiveArtifact archives one artifact. If there is none, it does nothing and writes no audit entry.
 func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error {
 	entry := o.audit(actor, opArchive, role+"."+method, reason)
-	if a, err := o.store.Artifact(ctx, role, method); err == nil {
-		entry.Before = agent.Encoded(a.Standing())
-	} else if errors.Is(err, store.ErrNotFound) {
+	a, err := o.store.Artifact(ctx, role, method)
+	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	entry.Before = agent.Encoded(a.Standing())
 	targets := []store.Target{{Role: role, Method: method}}
 	entry.After = agent.Encoded(targets)
 	return o.take(ctx, targets, entry, o.store.Archive)
@@ -156,7 +166,9 @@ func (o *Operator) Operate(ctx context.Context, role, method string, op Operatio
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
 		change, err := op.on(a)
-		o.stands(ctx, a, &change)
+		if err == nil {
+			err = o.stands(ctx, a, &change)
+		}
 		return change, err
 	})
 	if err == nil {

@@ -65,7 +65,7 @@ func (o *Operator) policiesSince(ctx context.Context, since string, now *agent.P
 		if len(entries) < 500 {
 			return p, nil
 		}
-		before, read = entries[len(entries)-1].ID, read+len(entries)
+		before, read = store.AuditCursor(&entries[len(entries)-1]), read+len(entries)
 	}
 	p.from = last
 	return p, nil

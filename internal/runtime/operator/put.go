@@ -146,9 +146,9 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	}
 	unlock := o.calls.HoldAdoption(role, method)
 	defer unlock()
-	t, err := o.store.Tool(ctx, role)
-	if err != nil {
-		t = agent.Tool{} // not registered
+	t, err := o.store.Tool(ctx, role) // without one, there is no contract
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
 	}
 	ofMethod := t.Methods[method]
 	k := o.contracts.Resolve(contract.Layers{Role: &t.Contract, ByProgram: !t.ByPerson, Method: &ofMethod})

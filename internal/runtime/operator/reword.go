@@ -89,8 +89,9 @@ func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent
 		var all []*agent.Artifact
 		if t.Method == "" {
 			all, err = o.store.ListArtifacts(ctx, t.Role)
-		} else if a, missing := o.store.Artifact(ctx, t.Role, t.Method); missing == nil {
-			all, err = []*agent.Artifact{a}, nil
+		} else {
+			all = make([]*agent.Artifact, 1)
+			all[0], err = o.store.Artifact(ctx, t.Role, t.Method)
 		}
 		for i := 0; err == nil && i < len(all); i++ {
 			err = o.note(ctx, all[i], o.words(&tool, all[i].MethodName).Made)
@@ -104,19 +105,23 @@ func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent
 
 // stands marks the program that becomes or stays current by a rollback or a promotion as confirmed for the registered
 // wording, if it was made for another.
-func (o *Operator) stands(ctx context.Context, a *agent.Artifact, change *agent.ArtifactChange) {
+func (o *Operator) stands(ctx context.Context, a *agent.Artifact, change *agent.ArtifactChange) error {
 	if change.Current == "" && !change.Bless {
-		return
+		return nil
 	}
 	g := a.Find(change.Current)
 	if change.Current == "" {
 		g = a.Current()
 	}
 	t, err := o.store.Tool(ctx, a.Role)
-	if err != nil || g == nil {
-		return
+	if errors.Is(err, store.ErrNotFound) || err == nil && g == nil {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if now := o.words(&t, a.MethodName).ByPerson; g.Reworded(now) {
 		change.Confirm = now
 	}
+	return nil
 }

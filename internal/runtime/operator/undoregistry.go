@@ -173,9 +173,16 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 			return nil, err
 		}
 		left = slices.DeleteFunc(left, func(t store.Target) bool {
-			return slices.Contains(before, t) ||
-				o.cameAfter(ctx, t, was)
+			if err != nil || slices.Contains(before, t) {
+				return true
+			}
+			var after bool
+			after, err = o.cameAfter(ctx, t, was)
+			return after
 		})
+		if err != nil {
+			return nil, err
+		}
 		below, err := o.takeBelow(ctx, targets, was.ID)
 		if err != nil {
 			return nil, err
@@ -224,18 +231,26 @@ func (o *Operator) takeBelow(ctx context.Context, targets []store.Target,
 	return out, nil
 }
 
-// cameAfter reports whether the artifact or the tool was made after the operation.
-func (o *Operator) cameAfter(ctx context.Context, t store.Target, was agent.AuditEntry) bool {
+// cameAfter reports whether the artifact or the tool was made after the operation. It reports false if it is gone.
+func (o *Operator) cameAfter(ctx context.Context, t store.Target, was agent.AuditEntry) (bool, error) {
 	at, err := time.Parse(agent.TimeFormat, was.Timestamp)
 	if err != nil {
-		return false
+		return false, nil //nolint:nilerr // an entry without a time precedes nothing
 	}
+	var made time.Time
 	if t.Method == "" {
-		tool, err := o.store.Tool(ctx, t.Role)
-		return err == nil && tool.CreatedAt.Truncate(time.Millisecond).After(at)
+		var tool agent.Tool
+		tool, err = o.store.Tool(ctx, t.Role)
+		made = tool.CreatedAt
+	} else if a, missing := o.store.Artifact(ctx, t.Role, t.Method); missing == nil {
+		made = a.CreatedAt
+	} else {
+		err = missing
 	}
-	a, err := o.store.Artifact(ctx, t.Role, t.Method)
-	return err == nil && a.CreatedAt.Truncate(time.Millisecond).After(at)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	return err == nil && made.Truncate(time.Millisecond).After(at), nil
 }
 
 // present adds the role's artifacts and its tool, as far as they exist, to a list of targets.

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"regexp"
