@@ -43,7 +43,7 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 			"\tvar f func(int) int\n\tf = func(n int) int { return f(n+1) + 1 }\n\treturn f(0), nil"),
 			agent.ErrResourceExhausted + " " + agent.ErrTimeout, agent.ClassIntrinsic},
 		{"authored", run("\treturn nil, recurgent.Fail(\"not_today\", \"no\")"), "not_today", agent.ClassAuthored},
-		{"plain error", run("\treturn nil, errors.New(\"no\")", "errors"), agent.ErrTool, agent.ClassAuthored},
+		{"plain error", run("\treturn nil, errors.New(\"no\")", "errors"), agent.ErrTool, agent.ClassIntrinsic},
 		{"denied fetch, passed on", run("\t_, err := call.Fetch(\"http://127.0.0.1:1/\")\n\treturn nil, err"), "denied",
 			agent.ClassAuthored},
 	}

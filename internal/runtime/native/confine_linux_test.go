@@ -114,11 +114,11 @@ func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes ma
 	t.Helper()
 	shared.made.Add(agent.Checksum(path), path, nil)
 	got := p.Run(t.Context(),
-		sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum(path)},
+		sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(path)},
 			Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
 			Now: time.Unix(1790000000, 0), Timeout: time.Minute}, host{})
 	if err := json.Unmarshal(got.Value, &outcomes); err != nil {
-		t.Fatalf("%v: %+v", err, got)
+		t.Fatalf("%v: %+v", err, got.Failure)
 	}
 	for name, outcome := range outcomes {
 		if !strings.HasPrefix(outcome, "denied") {

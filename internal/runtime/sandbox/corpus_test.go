@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/hostile"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -45,6 +46,8 @@ func end(r Result) (string, string) {
 	switch {
 	case r.Failure != nil:
 		return r.Failure.Type, ""
+	case r.Authored != nil && r.Authored.Plain:
+		return agent.ErrTool, ""
 	case r.Authored != nil:
 		return "authored", ""
 	}

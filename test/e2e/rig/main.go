@@ -35,6 +35,9 @@ const (
 // OwnCompiler is an environment entry that makes a daemon keep compiled programs in its data directory.
 const OwnCompiler = compilerDir + "="
 
+// OwnGoCache is an environment entry that makes a daemon use no Go cache of the tests: its user may not reach that one.
+const OwnGoCache = goCache + "="
+
 // Binary is the environment variable with the path of the binary to start a daemon from, as returned by Named.
 const Binary = "RECURGENTD_TEST_BINARY"
 

@@ -139,8 +139,9 @@ func labelled(site, closed, unknown string, hang func(http.ResponseWriter)) []la
 		// Errors that programs author, whatever they say.
 		{name: "an honest error", code: turningBad("\treturn nil, recurgent.Fail(\"not_today\", \"no\")"),
 			types: "not_today", class: "authored"},
+		// An error without a type is a failure of the program.
 		{name: "a plain error", code: turningBad("\treturn nil, errors.New(\"no\")", "errors"), types: "tool_error",
-			class: "authored"},
+			class: "intrinsic"},
 		{name: "invalid input", code: turningBad("\treturn nil, recurgent.Fail(\"invalid_input\", \"no\")"),
 			types: "invalid_input", class: "authored"},
 		{name: "low utility", code: turningBad("\treturn nil, recurgent.Fail(\"low_utility\", \"no\")"),

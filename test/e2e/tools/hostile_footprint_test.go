@@ -16,9 +16,10 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// A footprint is what a daemon holds of the machine.
+// A footprint is what a daemon holds of the machine. runners are its child processes, bytes the memory that these do
+// not share, and idle the idle runners that it counts.
 type footprint struct {
-	pid, files, goroutines, runners int
+	pid, files, goroutines, runners, bytes, idle int
 }
 
 func footprintOf(d *rig.Daemon) footprint {
@@ -33,7 +34,15 @@ func footprintOf(d *rig.Daemon) footprint {
 	if found := regexp.MustCompile(`(?m)^go_goroutines (\d+)`).FindStringSubmatch(metrics); found != nil {
 		f.goroutines, _ = strconv.Atoi(found[1])
 	}
-	f.runners = len(runnersOf(f.pid))
+	children := runnersOf(f.pid)
+	for _, pid := range children {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		var size, resident, shared int
+		_, _ = fmt.Sscan(string(text), &size, &resident, &shared) // none of a process that has ended
+		f.bytes += (resident - shared) * os.Getpagesize()
+	}
+	f.runners = len(children)
+	f.idle = int(d.Metric(`recurgent_runners{state="idle"}`) + d.Metric(`recurgent_runners{state="warm"}`))
 	return f
 }
 
@@ -51,14 +60,12 @@ func runnersOf(pid int) []int {
 	return out
 }
 
-// wantBaseline waits until the daemon holds no more than it may: runners beyond the pool's bounds are about to end.
-func wantBaseline(d *rig.Daemon, before footprint) {
+// wantBaseline waits until the daemon holds no more than it may: all its children are idle runners, these fit
+// --runner-memory, and each takes a few files and goroutines.
+func wantBaseline(d *rig.Daemon, before footprint, most int) {
 	d.T.Helper()
-	const (
-		idle = 32 // runners that fit 64 MiB
-		// files: idle connections, also to the model, and a journal segment; a leak would be one file a program
-		spare = 16
-	)
+	// Files: idle connections, also to the model, and a journal segment. A leak would be one file a program.
+	const spare = 16
 	var now footprint
 	defer func() {
 		d.T.Logf("before %+v, at last %+v", before, now)
@@ -66,7 +73,8 @@ func wantBaseline(d *rig.Daemon, before footprint) {
 	rig.Until(d.T, "the daemon to hold no more than before", func() bool {
 		now = footprintOf(d)
 		more := max(0, now.runners-before.runners)
-		return now.pid == before.pid && now.runners <= idle && now.files <= before.files+5*more+spare &&
+		return now.pid == before.pid && now.runners == now.idle && now.bytes <= most &&
+			now.files <= before.files+5*more+spare &&
 			now.goroutines <= before.goroutines+2*more+16
 	})
 }

@@ -149,7 +149,7 @@ func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 			t.Log("no control group of processes can be made here; the limit of a user stands for both")
 			return
 		}
-		livesUnderATaskLimit(t, taskGroup+"="+dir, func(_ *rig.Daemon, full bool) error {
+		livesUnderATaskLimit(t, []string{taskGroup + "=" + dir}, func(_ *rig.Daemon, full bool) error {
 			if !full {
 				return setTasks(dir, most)
 			}
@@ -166,7 +166,9 @@ func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 	})
 	t.Run("of a user", func(t *testing.T) {
 		t.Parallel()
-		livesUnderATaskLimit(t, userTasks+"="+strconv.Itoa(most), func(d *rig.Daemon, _ bool) error {
+		// Another user than the tests' cannot use what they share.
+		env := []string{userTasks + "=" + strconv.Itoa(most), rig.OwnCompiler, rig.OwnGoCache}
+		livesUnderATaskLimit(t, env, func(d *rig.Daemon, _ bool) error {
 			// Not every system lets root change the limits of another user's process; that user can.
 			helper := exec.Command("/proc/self/exe")
 			helper.Dir, helper.Env = "/", []string{limitOf + "=" + strconv.Itoa(d.Cmd.Process.Pid)}
@@ -183,20 +185,25 @@ func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 }
 
 // livesUnderATaskLimit tests a daemon with the limit that env sets. take uses up the rest of the limit, or restores it.
-func livesUnderATaskLimit(t *testing.T, env string, take func(d *rig.Daemon, full bool) error) {
+func livesUnderATaskLimit(t *testing.T, env []string, take func(d *rig.Daemon, full bool) error) {
 	const methods = 24
-	script := rig.Script{"f.last": {rig.Program("\treturn \"last\", nil")},
-		"f.late": {rig.Program("\treturn \"late\", nil")}}
+	script := rig.Script{}
+	for _, name := range []string{"first", "last", "late"} {
+		script["f."+name] = []any{rig.Program("\treturn \"" + name + "\", nil")}
+	}
 	for i := range methods {
 		script[fmt.Sprintf("f.m%d",
 			i)] = []any{rig.Program(fmt.Sprintf(
 			"\tn := 0\n\tfor i := range 200_000 {\n\t\tn += i %% 7\n\t}\n\tif n > 0 {\n\t\treturn %d, nil\n\t}\n\treturn nil, nil", i))}
 	}
-	d := rig.StartIn(t, rig.NewModel(t, script), []string{env}, "--runners", "32")
+	d := rig.StartIn(t, rig.NewModel(t, script), env, "--runners", "32")
 	tasks, _ := d.Get("/v1/version")["sandbox"].(map[string]any)["layers"].(map[string]any)["tasks"].(string)
 	if !strings.HasPrefix(tasks, "on (at most ") {
 		t.Errorf("the daemon says of its tasks: %s", tasks)
 	}
+	d.HTTP.Timeout = 10 * rig.Patience // the packages that programs import may have to be compiled
+	d.WantValue(d.Call(d.Session("f"), "first"), "first", "generated")
+	d.HTTP.Timeout = rig.Patience
 	for range 2 { // forged, then warm
 		var all sync.WaitGroup
 		for i := range methods {
