@@ -77,7 +77,7 @@ func (g *Generation) streak(c ArtifactChange) {
 	switch {
 	case c.Result == ClassOK:
 		g.AuthoredStreak, g.DriftStreak = 0, 0
-	case c.Result == ClassAuthored && !Honest(c.ErrorType) && !c.Unrun:
+	case c.Result == ClassAuthored && !honest(c.ErrorType) && !c.Unrun:
 		g.AuthoredStreak++
 	}
 	if c.Drifting {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxFailures is the number of newest failures that an artifact keeps as evidence for the next program.
-const MaxFailures = 3
+// maxFailures is the number of newest failures that an artifact keeps as evidence for the next program.
+const maxFailures = 3
 
 // Failure is a failed run, kept as evidence for the program that replaces the failing one.
 type Failure struct {
@@ -33,10 +33,10 @@ type Source struct {
 	WasShape    string `json:"was_shape,omitempty"` // at the last ok run, if different
 }
 
-// noteFailure records a failure and keeps the newest MaxFailures.
+// noteFailure records a failure and keeps the newest maxFailures.
 func (a *Artifact) noteFailure(f Failure) {
 	a.Failures = append([]Failure{f}, a.Failures...)
-	a.Failures = a.Failures[:min(len(a.Failures), MaxFailures)]
+	a.Failures = a.Failures[:min(len(a.Failures), maxFailures)]
 }
 
 // forgetEvidence drops the verdicts, examples and failures of the session.

@@ -27,9 +27,9 @@ const (
 
 // Values of Parameter.ReadBy: how a program reads a parameter.
 const (
-	ReadEither     = ""         // by position or by name
-	ReadByPosition = "position" // from Args only
-	ReadByName     = "name"     // from Kwargs only
+	readEither     = ""         // by position or by name
+	readByPosition = "position" // from Args only
+	readByName     = "name"     // from Kwargs only
 )
 
 // Interface describes the arguments that a method takes and the value that it returns. A shared value must not be
@@ -47,7 +47,7 @@ type Interface struct {
 // Parameter is one argument of a method.
 type Parameter struct {
 	Name string `json:"name"`
-	// Type is string, number, integer, boolean, array, object, null or TypeFile; empty means any.
+	// Type is string, number, integer, boolean, array, object, null or typeFile; empty means any.
 	Type        string          `json:"type,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Required    bool            `json:"required"`
@@ -63,11 +63,11 @@ type Parameter struct {
 // jsonTypes are the type names of JSON Schema.
 var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
 
-// TypeFile is the type of a parameter that takes a reference to a file: {"$file": "file_..."}.
-const TypeFile = "file"
+// typeFile is the type of a parameter that takes a reference to a file: {"$file": "file_..."}.
+const typeFile = "file"
 
 // parameterTypes are the allowed values of Parameter.Type.
-var parameterTypes = append(slices.Clone(jsonTypes), TypeFile)
+var parameterTypes = append(slices.Clone(jsonTypes), typeFile)
 
 // parameterName matches valid parameter names and aliases.
 var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
@@ -97,9 +97,9 @@ func (f *Interface) Validate() error {
 			seen[name] = true
 		}
 		switch {
-		case p.Variadic && i < len(f.Parameters)-1 && f.Parameters[i+1].ReadBy != ReadByName:
+		case p.Variadic && i < len(f.Parameters)-1 && f.Parameters[i+1].ReadBy != readByName:
 			return fmt.Errorf("parameters[%d]: %s is variadic and must be the last positional one", i, p.Name)
-		case f.Origin != OriginInferred && p.Required && optional != "" && p.ReadBy != ReadByName:
+		case f.Origin != OriginInferred && p.Required && optional != "" && p.ReadBy != readByName:
 			return fmt.Errorf("parameters[%d]: %s is required but follows %s, which is optional: order is positional",
 				i, p.Name, optional)
 		case !p.Required && optional == "":
@@ -133,7 +133,7 @@ func (p *Parameter) validate() error {
 		return fmt.Errorf("the default of %s is not JSON", p.Name)
 	case p.Default != nil && p.Required:
 		return fmt.Errorf("%s is required and has a default; it can have one of them", p.Name)
-	case p.ReadBy != ReadEither && p.ReadBy != ReadByPosition && p.ReadBy != ReadByName:
+	case p.ReadBy != readEither && p.ReadBy != readByPosition && p.ReadBy != readByName:
 		return fmt.Errorf("%s has an unknown read_by", p.Name)
 	}
 	return nil
@@ -183,10 +183,10 @@ func (f *Interface) Breaks(earlier *Interface) string {
 		switch {
 		case now == nil && !f.Open && was.Description != notRead:
 			return fmt.Sprintf("the parameter %s is gone", was.Name)
-		case now != nil && at != i && was.ReadBy != ReadByName:
+		case now != nil && at != i && was.ReadBy != readByName:
 			return fmt.Sprintf("the parameter %s was at place %d and is now at place %d", was.Name, i+1, at+1)
 		case now != nil && now.Required && !was.Required && earlier.Origin == OriginDeclared &&
-			(!skipped || was.ReadBy == ReadByName):
+			(!skipped || was.ReadBy == readByName):
 			return fmt.Sprintf("the parameter %s has become required", was.Name)
 		}
 	}
@@ -223,7 +223,7 @@ func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
 		p := &f.Parameters[i]
 		named := slices.ContainsFunc(append([]string{p.Name}, p.Aliases...),
 			func(name string) bool { return given[name] != nil })
-		if p.Required && !p.Variadic && !named && (p.ReadBy == ReadByName || i >= args) {
+		if p.Required && !p.Variadic && !named && (p.ReadBy == readByName || i >= args) {
 			lacks = append(lacks, p)
 		}
 	}

@@ -28,7 +28,7 @@ func TestInterfaceValidate(t *testing.T) {
 		{"required after optional", Interface{Parameters: []Parameter{number("a", false), number("b", true)}},
 			"b is required but follows a"},
 		{"required keyword after optional",
-			Interface{Parameters: []Parameter{number("a", false), {Name: "b", Required: true, ReadBy: ReadByName}}},
+			Interface{Parameters: []Parameter{number("a", false), {Name: "b", Required: true, ReadBy: readByName}}},
 			""},
 		{"type", Interface{Parameters: []Parameter{{Name: "a", Type: "float"}}},
 			`a has the type "float"; it must be one of string, number`},
@@ -82,14 +82,14 @@ func TestInterfaceSchemaAndSignature(t *testing.T) {
 func TestInterfaceArrange(t *testing.T) {
 	t.Parallel()
 	either := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b"}}}
-	position := &Interface{Parameters: []Parameter{{Name: "a", Required: true, ReadBy: ReadByPosition},
-		{Name: "b", Default: json.RawMessage("7"), ReadBy: ReadByPosition}, {Name: "c", ReadBy: ReadByPosition}}}
-	mixed := &Interface{Parameters: []Parameter{{Name: "text", Required: true, ReadBy: ReadByPosition},
-		{Name: "max", ReadBy: ReadByName}, {Name: "min", ReadBy: ReadByName}}}
-	all := &Interface{Parameters: []Parameter{{Name: "first", ReadBy: ReadByPosition},
-		{Name: "rest", Variadic: true, ReadBy: ReadByPosition}}}
-	options := &Interface{Parameters: append(slices.Clone(all.Parameters), Parameter{Name: "x", ReadBy: ReadByName},
-		Parameter{Name: "y", ReadBy: ReadByName})}
+	position := &Interface{Parameters: []Parameter{{Name: "a", Required: true, ReadBy: readByPosition},
+		{Name: "b", Default: json.RawMessage("7"), ReadBy: readByPosition}, {Name: "c", ReadBy: readByPosition}}}
+	mixed := &Interface{Parameters: []Parameter{{Name: "text", Required: true, ReadBy: readByPosition},
+		{Name: "max", ReadBy: readByName}, {Name: "min", ReadBy: readByName}}}
+	all := &Interface{Parameters: []Parameter{{Name: "first", ReadBy: readByPosition},
+		{Name: "rest", Variadic: true, ReadBy: readByPosition}}}
+	options := &Interface{Parameters: append(slices.Clone(all.Parameters), Parameter{Name: "x", ReadBy: readByName},
+		Parameter{Name: "y", ReadBy: readByName})}
 	for _, c := range []struct {
 		name                 string
 		f                    *Interface
@@ -176,9 +176,9 @@ func randomInterface(r *rand.Rand) (*Interface, []json.RawMessage) {
 	byName := false
 	for i := range r.IntN(6) {
 		byName = byName || r.IntN(4) == 0
-		p := Parameter{Name: fmt.Sprint("p", i), ReadBy: []string{ReadEither, ReadByPosition}[r.IntN(2)]}
+		p := Parameter{Name: fmt.Sprint("p", i), ReadBy: []string{readEither, readByPosition}[r.IntN(2)]}
 		if byName {
-			p.ReadBy = ReadByName
+			p.ReadBy = readByName
 		}
 		f.Parameters = append(f.Parameters, p)
 		values = append(values, json.RawMessage(fmt.Sprint(i*10)))
@@ -189,10 +189,10 @@ func randomInterface(r *rand.Rand) (*Interface, []json.RawMessage) {
 // lookedUp returns what a program finds where it looks for the parameter.
 func lookedUp(p *Parameter, i int, args []json.RawMessage, kwargs json.RawMessage) string {
 	named := keywords(kwargs)
-	if p.ReadBy != ReadByName && i < len(args) {
+	if p.ReadBy != readByName && i < len(args) {
 		return string(args[i])
 	}
-	if p.ReadBy != ReadByPosition && named[p.Name] != nil {
+	if p.ReadBy != readByPosition && named[p.Name] != nil {
 		return string(named[p.Name])
 	}
 	return "nothing"
@@ -215,15 +215,15 @@ func TestInterfaceBreaks(t *testing.T) {
 		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b", Required: true}}},
 			"the parameter b has become required"},
 		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"},
-			{Name: "c", Required: true, ReadBy: ReadByName}}}, "the parameter c is new and required"},
+			{Name: "c", Required: true, ReadBy: readByName}}}, "the parameter c is new and required"},
 	} {
 		if got := c.now.Breaks(was); got != c.want {
 			t.Errorf("%s: got %q, want %q", Encoded(c.now), got, c.want)
 		}
 	}
 	skips := &Interface{Origin: OriginDeclared,
-		Parameters: []Parameter{{Name: "question", Description: notRead, ReadBy: ReadByPosition}, {Name: "sources"},
-			{Name: "limit", ReadBy: ReadByName}}}
+		Parameters: []Parameter{{Name: "question", Description: notRead, ReadBy: readByPosition}, {Name: "sources"},
+			{Name: "limit", ReadBy: readByName}}}
 	for name, c := range map[string]struct {
 		now  *Interface
 		want string
@@ -258,8 +258,8 @@ func TestInterfaceAdopt(t *testing.T) {
 		{0, `{"principal":1,"annual_rate":2,"months":3,"x":4}`, []string{"annual_rate", "x"}, ""},
 		{0, `{"principal":1,"a rate":2,"months":3}`, []string{"a rate"}, ""},
 	} {
-		f := &Interface{Parameters: []Parameter{{Name: "principal", Required: true, ReadBy: ReadByPosition},
-			{Name: "rate", Required: true}, {Name: "months", Required: true, ReadBy: ReadByName}, {Name: "rate_limit"}}}
+		f := &Interface{Parameters: []Parameter{{Name: "principal", Required: true, ReadBy: readByPosition},
+			{Name: "rate", Required: true}, {Name: "months", Required: true, ReadBy: readByName}, {Name: "rate_limit"}}}
 		f.Adopt(c.args, json.RawMessage(c.kwargs), c.unknown)
 		for _, p := range f.Parameters {
 			if (len(p.Aliases) == 1 && p.Aliases[0] == c.unknown[0]) != (p.Name == c.want) {
@@ -320,8 +320,8 @@ func FuzzInterface(f *testing.F) {
 func TestDeclarationAgainst(t *testing.T) {
 	t.Parallel()
 	inferred := &Interface{Origin: OriginInferred, Parameters: []Parameter{
-		{Name: "title", Type: "string", Required: true, ReadBy: ReadByPosition},
-		{Name: "max_length", Type: "number", Aliases: []string{"max"}, ReadBy: ReadByName}}}
+		{Name: "title", Type: "string", Required: true, ReadBy: readByPosition},
+		{Name: "max_length", Type: "number", Aliases: []string{"max"}, ReadBy: readByName}}}
 	for _, c := range []struct {
 		name, summary, parameters, returns string
 		want                               string // the interface's signature, or part of the error
@@ -377,7 +377,7 @@ func TestDeclarationAgainst(t *testing.T) {
 		if err == nil && text != c.want || !strings.Contains(text, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, text, c.want)
 		}
-		if err == nil && got.Parameters[0].ReadBy != ReadByPosition {
+		if err == nil && got.Parameters[0].ReadBy != readByPosition {
 			t.Errorf("%s: the first parameter is read by %q", c.name, got.Parameters[0].ReadBy)
 		}
 	}
@@ -394,17 +394,17 @@ func TestDeclarationAgainst(t *testing.T) {
 		{"nothing is read", `[{"name":"sides","required":true}]`, Interface{}, "m()"},
 		{"a position that is skipped",
 			`[{"name":"a","required":true},{"name":"b","required":true,"description":"x"},{"name":"c","required":true}]`,
-			Interface{Parameters: []Parameter{{Name: "a"}, {Name: "arg2", ReadBy: ReadByPosition, Description: notRead},
+			Interface{Parameters: []Parameter{{Name: "a"}, {Name: "arg2", ReadBy: readByPosition, Description: notRead},
 				{Name: "c"}}}, "m(a: any, b?: any, c?: any)"},
 		{"a list of all positions", `[{"name":"numbers","type":"array"}]`,
-			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}},
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: readByPosition}}},
 			"m(...numbers?: array)"},
 		{"names for what is gone through", `[{"name":"a","required":true},{"name":"b","required":true}]`,
-			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}},
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: readByPosition}}},
 			"m(a: any, b: any)"},
 		{"names beside what is gone through", `[{"name":"a"},{"name":"b"}]`,
-			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition},
-				{Name: "a", ReadBy: ReadByName}, {Name: "b", ReadBy: ReadByName}}},
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: readByPosition},
+				{Name: "a", ReadBy: readByName}, {Name: "b", ReadBy: readByName}}},
 			"m(...args?: any, a?: any, b?: any)"},
 	} {
 		got, err := Declaration{Parameters: json.RawMessage(c.parameters)}.Against(&c.inferred)
@@ -452,7 +452,7 @@ func TestFileParameters(t *testing.T) {
 			t.Errorf("%s: %v, %v", declared, f.Signature("m"), err)
 		}
 	}
-	p := Parameter{Name: "list", Type: TypeFile}
+	p := Parameter{Name: "list", Type: typeFile}
 	if got, want := string(p.JSONSchema()),
 		`{"description":"a file: {\"$file\": \"file_...\"}, the reference that an upload (POST /v1/files) answers with","properties":{"$file":{"type":"string"}},"required":["$file"],"type":"object"}`; got != want {
 		t.Errorf("got %s", got)

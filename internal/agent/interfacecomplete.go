@@ -14,7 +14,7 @@ func (f *Interface) completed(inferred *Interface, required []bool) (*Interface,
 			continue
 		}
 		place := min(at, len(out.Parameters))
-		if of.ReadBy == ReadByName {
+		if of.ReadBy == readByName {
 			place = len(out.Parameters)
 		}
 		of.Aliases = nil // reconcile adds them
@@ -30,7 +30,7 @@ func (f *Interface) completed(inferred *Interface, required []bool) (*Interface,
 func (f *Interface) declares(inferred *Interface, place int) bool {
 	for i := range f.Parameters {
 		switch _, at := inferred.Parameter(f.Parameters[i].Name); {
-		case at == place, at < 0 && i == place && inferred.Parameters[place].ReadBy == ReadByPosition:
+		case at == place, at < 0 && i == place && inferred.Parameters[place].ReadBy == readByPosition:
 			return true
 		}
 	}
@@ -54,7 +54,7 @@ func (f *Interface) Relax(missing []string, inferred *Interface) {
 func (f *Interface) loosen() {
 	optional := false
 	for i := range f.Parameters {
-		if p := &f.Parameters[i]; p.ReadBy != ReadByName {
+		if p := &f.Parameters[i]; p.ReadBy != readByName {
 			optional = optional || !p.Required
 			p.Required = p.Required && !optional
 		}

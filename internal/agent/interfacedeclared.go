@@ -181,7 +181,7 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 			several[i] = plainType(several[i])
 		}
 		switch {
-		case slices.Contains(several, "") || len(several) > 1 && slices.Contains(several, TypeFile):
+		case slices.Contains(several, "") || len(several) > 1 && slices.Contains(several, typeFile):
 		case len(several) == 1:
 			out.Type = several[0]
 		case out.Schema == nil:
@@ -238,20 +238,20 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
 		of, at := inferred.Parameter(p.Name)
-		if of == nil && i < len(inferred.Parameters) && inferred.Parameters[i].ReadBy == ReadByPosition && !matched[i] {
+		if of == nil && i < len(inferred.Parameters) && inferred.Parameters[i].ReadBy == readByPosition && !matched[i] {
 			of, at = &inferred.Parameters[i], i // the program reads the position without naming it
 		}
 		switch {
 		case of == nil && rest >= 0 && i > rest:
-			p.ReadBy = ReadByPosition // an element of the inferred variadic parameter
+			p.ReadBy = readByPosition // an element of the inferred variadic parameter
 			continue
 		case of == nil:
 			continue
 		case of.Description == notRead:
-			p.Description, p.Required, p.Default, p.ReadBy = notRead, false, nil, ReadByPosition
+			p.Description, p.Required, p.Default, p.ReadBy = notRead, false, nil, readByPosition
 			f.loosen()
 			continue
-		case at != i && of.ReadBy != ReadByName:
+		case at != i && of.ReadBy != readByName:
 			wrong = append(wrong, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d",
 				p.Name, at, i))
 		}
@@ -275,7 +275,7 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 
 // where names the parameter in messages to its author.
 func (p *Parameter) where(place int) string {
-	if p.ReadBy == ReadByPosition {
+	if p.ReadBy == readByPosition {
 		return fmt.Sprintf("call.Args[%d]", place)
 	}
 	return p.Name
@@ -289,7 +289,7 @@ func (f *Interface) Succeed(earlier *Interface) {
 	}
 	for i := range earlier.Parameters {
 		was := &earlier.Parameters[i]
-		if i >= len(f.Parameters) || was.ReadBy == ReadByName || f.Parameters[i].ReadBy == ReadByName ||
+		if i >= len(f.Parameters) || was.ReadBy == readByName || f.Parameters[i].ReadBy == readByName ||
 			was.Description == notRead {
 			continue
 		}

@@ -13,7 +13,7 @@ func TestFit(t *testing.T) {
 	two := &Interface{Origin: OriginDeclared,
 		Parameters: []Parameter{{Name: "a", Required: true, Aliases: []string{"alpha"}}, {Name: "b"}}}
 	rest := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "list", Variadic: true, Required: true},
-		{Name: "key", Required: true, ReadBy: ReadByName}}}
+		{Name: "key", Required: true, ReadBy: readByName}}}
 	open := &Interface{Origin: OriginDeclared, Open: true, Parameters: two.Parameters}
 	for _, c := range []struct {
 		name   string
@@ -56,11 +56,11 @@ func TestFit(t *testing.T) {
 func TestRelax(t *testing.T) {
 	t.Parallel()
 	inferred := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b", Required: true},
-		{Name: "c", Required: true, ReadBy: ReadByName}}}
+		{Name: "c", Required: true, ReadBy: readByName}}}
 	for missing, want := range map[string]string{"a": "m(a?: any, b?: any, c: any)", "b": "m(a: any, b: any, c: any)",
 		"d": "m(a: any, b: any, c: any)"} {
 		f := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true},
-			{Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: ReadByName}}}
+			{Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: readByName}}}
 		if f.Relax([]string{missing}, inferred); f.Signature("m") != want {
 			t.Errorf("%s: %s, want %s", missing, f.Signature("m"), want)
 		}

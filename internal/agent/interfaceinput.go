@@ -37,7 +37,7 @@ func (g *Generation) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]
 // picky reports whether some parameter is read in one way only, or has aliases.
 func (f *Interface) picky() bool {
 	for i := range f.Parameters {
-		if p := &f.Parameters[i]; p.ReadBy != ReadEither || len(p.Aliases) > 0 {
+		if p := &f.Parameters[i]; p.ReadBy != readEither || len(p.Aliases) > 0 {
 			return true
 		}
 	}
@@ -47,7 +47,7 @@ func (f *Interface) picky() bool {
 // namesLast reports whether the last positional argument belongs to a parameter that is read by name only.
 func (f *Interface) namesLast(args []json.RawMessage) bool {
 	last := len(args) - 1
-	return last < f.places() && f.Parameters[last].ReadBy == ReadByName
+	return last < f.places() && f.Parameters[last].ReadBy == readByName
 }
 
 // places returns how many parameters can take a single positional argument: those before the variadic one, which takes
@@ -77,7 +77,7 @@ func (f *Interface) toPositions(args []json.RawMessage,
 	named map[string]json.RawMessage) (out []json.RawMessage, changed bool) {
 	last := -1
 	for i := range f.Parameters {
-		if _, given := f.Parameters[i].given(named); given && f.Parameters[i].ReadBy == ReadByPosition {
+		if _, given := f.Parameters[i].given(named); given && f.Parameters[i].ReadBy == readByPosition {
 			last = i
 		}
 	}
@@ -116,7 +116,7 @@ func (f *Interface) toPositions(args []json.RawMessage,
 func (f *Interface) toNames(args []json.RawMessage,
 	named map[string]json.RawMessage) (rest []json.RawMessage, moved bool) {
 	first, places := len(args), f.places()
-	for first > 0 && first <= places && f.Parameters[first-1].ReadBy == ReadByName {
+	for first > 0 && first <= places && f.Parameters[first-1].ReadBy == readByName {
 		if _, given := f.Parameters[first-1].given(named); given {
 			return args, false
 		}

@@ -26,7 +26,7 @@ func (f *Interface) takesPlace(inferred *Interface, place int) bool {
 	if rest >= 0 && place > rest {
 		return true
 	}
-	if place >= len(inferred.Parameters) || inferred.Parameters[place].ReadBy != ReadByPosition {
+	if place >= len(inferred.Parameters) || inferred.Parameters[place].ReadBy != readByPosition {
 		return false
 	}
 	return !slices.ContainsFunc(f.Parameters, func(p Parameter) bool {
@@ -53,7 +53,7 @@ func (d Declaration) Unread(takes *Interface) (out []string) {
 // alsoNamed adds the other names by which the program reads the parameter as aliases.
 func (p *Parameter) alsoNamed(of *Parameter) {
 	for _, name := range append([]string{of.Name}, of.Aliases...) {
-		if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {
+		if name != p.Name && (of.ReadBy != readByPosition || name != of.Name) {
 			p.Aliases = append(p.Aliases, name)
 		}
 	}

@@ -17,7 +17,7 @@ func (p *Parameter) Takes() json.RawMessage {
 	switch {
 	case p.Schema != nil || p.Type == "":
 		return p.Schema
-	case p.Type == TypeFile:
+	case p.Type == typeFile:
 		return json.RawMessage(fileReference)
 	}
 	return Encoded(map[string]string{"type": p.Type})
@@ -37,7 +37,7 @@ func (p *Parameter) JSONSchema() json.RawMessage {
 	switch {
 	case p.Description != "":
 		put("description", Encoded(p.Description))
-	case p.Type == TypeFile && p.Schema == nil:
+	case p.Type == typeFile && p.Schema == nil:
 		put("description", Encoded(ofFile))
 	}
 	if p.Default != nil {

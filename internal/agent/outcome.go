@@ -69,9 +69,9 @@ func IsErrorType(t string) bool {
 	return true
 }
 
-// Honest reports whether an error of that type means that the program has nothing to give, as opposed to a failure.
+// honest reports whether an error of that type means that the program has nothing to give, as opposed to a failure.
 // Such errors never lead to another program.
-func Honest(errorType string) bool {
+func honest(errorType string) bool {
 	switch errorType {
 	case ErrLowUtility, ErrWrongToolBoundary, ErrUnsupportedCapability, ErrNotFound:
 		return true

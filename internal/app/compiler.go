@@ -46,8 +46,8 @@ func (o *CompilerOptions) check() error {
 	return nil
 }
 
-// CompilerDir returns the directory below a data directory that contains executables and their build inputs.
-func CompilerDir(dataDir string) string {
+// compilerDir returns the directory below a data directory that contains executables and their build inputs.
+func compilerDir(dataDir string) string {
 	return filepath.Join(dataDir, store.DerivedDir, compilerCache)
 }
 
@@ -179,7 +179,7 @@ func (a *App) prepareCompiler(b *native.Builder) {
 func openCompiled(o Options) (*seal.Key, string, error) {
 	if o.CompilerDir == "" {
 		key, err := openDerived(o.DataDir)
-		return key, CompilerDir(o.DataDir), err
+		return key, compilerDir(o.DataDir), err
 	}
 	if err := os.MkdirAll(o.CompilerDir, 0o711); err != nil {
 		return nil, o.CompilerDir, err

@@ -45,8 +45,8 @@ type Options struct {
 // lines reports whether the setting is a list whose items may contain commas.
 func (s Setting) lines() bool { return s.Kind == reflect.TypeFor[app.Lines]() }
 
-// DefaultOptions returns the settings without any configuration. DataDir is "" until resolveServe sets it.
-func DefaultOptions() Options {
+// defaultOptions returns the settings without any configuration. DataDir is "" until resolveServe sets it.
+func defaultOptions() Options {
 	return Options{Options: app.DefaultOptions(), LogLevel: "info", LogFormat: "auto",
 		OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420"}
 }

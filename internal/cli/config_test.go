@@ -487,7 +487,7 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		for _, s := range Settings() {
 			if text, ok := c.values[s.Name]; ok {
-				o := DefaultOptions()
+				o := defaultOptions()
 				_ = s.set(&o, text)
 			}
 		}

@@ -51,7 +51,7 @@ func demo(ctx context.Context, sh Shell, self string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	o := DefaultOptions()
+	o := defaultOptions()
 	o.Listen, o.DataDir, o.Provider, o.LogLevel = "127.0.0.1:0", dir, "replay", "error"
 	if require, _ := sh.Env("RECURGENT_SANDBOX_REQUIRE"); require != "" {
 		o.SandboxRequire = require

@@ -47,7 +47,7 @@ Exit status: 0 when the agent closed standard input, 1 when it failed, 2 for a w
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 			defer stop()
 			given, _ := sh.Env("RECURGENT_URL")
-			named := cmd.Flags().Changed("url") || given != "" || remote.URL != DefaultOptions().URL
+			named := cmd.Flags().Changed("url") || given != "" || remote.URL != defaultOptions().URL
 			if !own && (named || daemonAt(ctx, remote.URL)) {
 				return exitWith(ExitUnreachable, bridge(ctx, sh, quietly(remote)))
 			}

@@ -156,7 +156,7 @@ func firstScreen(url string, o Options, self string) string {
 		return b.String()
 	}
 	to := ""
-	if url != DefaultOptions().URL {
+	if url != defaultOptions().URL {
 		to = " --url " + url
 	}
 	if o.Recording != "" {

@@ -10,7 +10,7 @@ import (
 // If the daemon requires tokens, the examples of the first screen show where to put one.
 func TestFirstScreenNamesTheToken(t *testing.T) {
 	t.Parallel()
-	o := DefaultOptions()
+	o := defaultOptions()
 	o.Provider = "replay"
 	if open := firstScreen(o.URL, o, "recurgentd"); strings.Contains(open, "TOKEN") ||
 		!strings.Contains(open, "\n  curl http") {
@@ -28,7 +28,7 @@ func TestFirstScreenNamesTheToken(t *testing.T) {
 // The first screen lists every method of the demo recording, on lines that fit a terminal.
 func TestFirstScreenListsTheDemo(t *testing.T) {
 	t.Parallel()
-	o := DefaultOptions()
+	o := defaultOptions()
 	o.Provider = "replay"
 	screen := firstScreen(o.URL, o, "recurgentd")
 	for _, r := range app.Demo() {

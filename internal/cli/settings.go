@@ -37,7 +37,7 @@ func Settings() []Setting { return settings() }
 
 // settings computes the list once, because at each start twenty commands declare flags from it.
 var settings = sync.OnceValue(func() []Setting {
-	defaults := reflect.ValueOf(DefaultOptions())
+	defaults := reflect.ValueOf(defaultOptions())
 	var list []Setting
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
 		if f.Tag.Get("name") == "" {
@@ -103,7 +103,7 @@ const (
 // loadOptions returns the checked settings of the scope. Flags override the environment, which overrides the file,
 // which overrides the defaults. Errors are *settingError.
 func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)) (Options, error) {
-	o, sources := DefaultOptions(), map[string]string{}
+	o, sources := defaultOptions(), map[string]string{}
 	file, err := configFile(flags, env)
 	if err != nil {
 		return o, err

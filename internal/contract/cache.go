@@ -12,7 +12,7 @@ import (
 // Resolved is a merged contract with everything that a call needs of it. It is shared and must not be changed.
 type Resolved struct {
 	Contract    *agent.Contract // nil if there is none
-	Source      string          // SourceNone, SourceHash, SourceFields or SourceMerged
+	Source      string          // sourceNone, sourceHash, sourceFields or sourceMerged
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"; see CheckedFingerprint
 	Written     string          // WrittenFingerprint, which earlier versions recorded as Checked
@@ -46,7 +46,7 @@ func NewCache(n int) *Cache {
 	}
 	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{},
 		compiled: map[string]*Resolved{},
-		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone,
+		none: &Resolved{Source: sourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone,
 			Written: agent.FingerprintNone, Schema: &Schema{}, Words: (&Layers{}).words(nil)},
 		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
 }

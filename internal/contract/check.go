@@ -50,7 +50,7 @@ func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 		return s.tooLarge(v, fmt.Sprintf("at most %d values", limit), fmt.Sprintf("%d values", l.values)), nil
 	}
 	if !s.affordable(v, l) {
-		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps),
+		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", maxSteps),
 			fmt.Sprintf("%d values, %d bytes of text", l.values, l.text)), nil
 	}
 	// the arithmetic of the library is exact, so round numbers with huge exponents first
@@ -94,9 +94,9 @@ func (s *Schema) CheckCall(ctx context.Context, value json.RawMessage, args []js
 // checkable returns how many values a checked value may have.
 func (s *Schema) checkable() int {
 	if s.unbounded {
-		return MaxUnbounded
+		return maxUnbounded
 	}
-	return MaxChecked
+	return maxChecked
 }
 
 // validate turns a panic of the library into an error, so that a hostile value cannot crash the daemon.

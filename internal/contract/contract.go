@@ -35,12 +35,12 @@ import (
 
 // Limits of a deliverable and of a check.
 const (
-	MaxNodes   = 10_000    // schemas after all references are expanded
-	MaxBytes   = 256 << 10 // of a deliverable
-	MaxDepth   = 128       // nesting of a deliverable
-	MaxChecked = 5_000_000 // members and elements of a checked value
+	maxNodes   = 10_000    // schemas after all references are expanded
+	maxBytes   = 256 << 10 // of a deliverable
+	maxDepth   = 128       // nesting of a deliverable
+	maxChecked = 5_000_000 // members and elements of a checked value
 	// the same, with keywords whose failures the library collects (contains, propertyNames ...)
-	MaxUnbounded  = 100_000
+	maxUnbounded  = 100_000
 	maxBackEdges  = 256 // recursive references
 	maxExponent   = 400 // of a number in a checked value; a larger one counts as 1e400
 	maxDigits     = 800 // of a number in a checked value; a longer one is rounded
@@ -71,7 +71,7 @@ type Schema struct {
 	endable   sync.Pool          // of *endable, for checks with many steps
 	root      map[string]any     // the translated document, for messages
 	origin    origins
-	unbounded bool // has keywords whose failures the library collects: see MaxUnbounded
+	unbounded bool // has keywords whose failures the library collects: see maxUnbounded
 	unique    bool // has uniqueItems
 
 	weight      int            // steps for each value, at most: see work.go
@@ -96,9 +96,9 @@ func CompileStored(deliverable json.RawMessage) (*Schema, error) {
 	return s, err
 }
 
-// CompileTolerant compiles a deliverable that a program wrote. It leaves invalid constraints out and returns them. A
+// compileTolerant compiles a deliverable that a program wrote. It leaves invalid constraints out and returns them. A
 // $ref and an oversized deliverable are still an *InvalidError.
-func CompileTolerant(deliverable json.RawMessage) (*Schema, []InvalidError, error) {
+func compileTolerant(deliverable json.RawMessage) (*Schema, []InvalidError, error) {
 	return compile(deliverable, mode{tolerant: true, spelled: true})
 }
 
@@ -151,10 +151,10 @@ func uses(doc any, keys ...string) bool {
 	return false
 }
 
-// decodeDeliverable decodes a deliverable of at most MaxBytes. It returns nil for an absent one.
+// decodeDeliverable decodes a deliverable of at most maxBytes. It returns nil for an absent one.
 func decodeDeliverable(raw json.RawMessage) (any, error) {
-	if len(raw) > MaxBytes {
-		return nil, &InvalidError{Reason: fmt.Sprintf("has %d bytes; at most %d are read", len(raw), MaxBytes)}
+	if len(raw) > maxBytes {
+		return nil, &InvalidError{Reason: fmt.Sprintf("has %d bytes; at most %d are read", len(raw), maxBytes)}
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil

@@ -151,12 +151,12 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Compile refuses an invalid constraint with its pointer. CompileTolerant leaves it out.
+// Compile refuses an invalid constraint with its pointer. compileTolerant leaves it out.
 func TestSenselessContracts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, deliverable, pointer string
-		fatal                      bool // refused by CompileTolerant, too
+		fatal                      bool // refused by compileTolerant, too
 		fits, fails                string
 	}{
 		{"negative min_items", `{"type":"array","min_items":-1}`, "/min_items", false, `[]`, `{}`},
@@ -189,7 +189,7 @@ func TestSenselessContracts(t *testing.T) {
 		{"not JSON", `{`, "", true, ``, ``},
 		{"too deep", strings.Repeat(`{"not":`, 200) + `{}` + strings.Repeat(`}`, 200), strings.Repeat("/not", 129),
 			true, ``, ``},
-		{"too many schemas", `{"allOf":[` + strings.Repeat(`{},`, MaxNodes) + `{}]}`, "/allOf/9999", true, ``, ``},
+		{"too many schemas", `{"allOf":[` + strings.Repeat(`{},`, maxNodes) + `{}]}`, "/allOf/9999", true, ``, ``},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestSenselessContracts(t *testing.T) {
 			if !errors.As(err, &invalid) || invalid.Pointer != tt.pointer || invalid.Reason == "" {
 				t.Fatalf("Compile: got %v, want an InvalidError at %q", err, tt.pointer)
 			}
-			s, reports, err := CompileTolerant(json.RawMessage(tt.deliverable))
+			s, reports, err := compileTolerant(json.RawMessage(tt.deliverable))
 			if tt.fatal {
 				if !errors.As(err, &invalid) {
 					t.Fatalf("CompileTolerant: got %v, want an InvalidError", err)
@@ -249,7 +249,7 @@ func TestReferences(t *testing.T) {
 			!strings.Contains(err.Error(), tt.reason)) {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.reason)
 		}
-		if _, _, err := CompileTolerant(json.RawMessage(
+		if _, _, err := compileTolerant(json.RawMessage(
 			tt.deliverable)); err == nil || !strings.Contains(err.Error(),
 			"not allowed in a contract that a program writes") {
 			t.Errorf("%s: a program's $ref must be refused, got %v", tt.name, err)
@@ -470,7 +470,7 @@ func TestParseSignature(t *testing.T) {
 		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"properties":{"x":{"type":"text"}}}}]}`:            "/outputs/0/schema/properties/x/type",
 		`{"inputs":[{"name":"q"},{"name":"h","type":"history","schema":{"type":"object"}}],"outputs":[{"name":"a"}]}`: "/inputs/1/schema",
 		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"description":"` + strings.Repeat("x",
-			MaxFieldSchema) + `"}}]}`: "",
+			maxFieldSchema) + `"}}]}`: "",
 		`5`: "", `{"x":1}`: "", `{} {}`: "",
 		`{"inputs":[],"outputs":[{"name":"a"}]}`:                                                                         "/inputs",
 		`{"inputs":[{"name":"h","type":"history"}],"outputs":[{"name":"a"}]}`:                                            "/inputs",
@@ -480,7 +480,7 @@ func TestParseSignature(t *testing.T) {
 		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","type":"history"}]}`: "/outputs/0/type",
 		`{"inputs":[{"name":"q: r"}],"outputs":[{"name":"a"}]}`:               "/inputs/0/name",
 		`{"inputs":[{"name":" "}],"outputs":[{"name":"a"}]}`:                  "/inputs/0/name",
-		`{"inputs":[` + strings.Repeat(`{"name":"q"},`, MaxFields) +
+		`{"inputs":[` + strings.Repeat(`{"name":"q"},`, maxFields) +
 			`{"name":"q"}],"outputs":[{"name":"a"}]}`: "/inputs",
 	} {
 		_, err := ParseSignature(json.RawMessage(bad))
@@ -546,7 +546,7 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, deliverable, value string) {
 		compileAndCheck(t, Compile, deliverable, value)
-		compileAndCheck(t, func(r json.RawMessage) (*Schema, error) { s, _, err := CompileTolerant(r); return s, err },
+		compileAndCheck(t, func(r json.RawMessage) (*Schema, error) { s, _, err := compileTolerant(r); return s, err },
 			deliverable, value)
 		Fingerprint(&agent.Contract{Deliverable: json.RawMessage(deliverable)})
 		CheckedFingerprint(&agent.Contract{Deliverable: json.RawMessage(deliverable)})

@@ -140,8 +140,8 @@ func TestHostileContracts(t *testing.T) {
 				if !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, tt.refused) {
 					t.Fatalf("got %v, want an InvalidError with %q", err, tt.refused)
 				}
-				// CompileTolerant leaves invalid parts out, and refuses references: neither costs more
-				if s, reports, err := CompileTolerant(json.RawMessage(
+				// compileTolerant leaves invalid parts out, and refuses references: neither costs more
+				if s, reports, err := compileTolerant(json.RawMessage(
 					tt.deliverable)); err == nil && len(reports) == 0 {
 					t.Errorf("a program's contract: nothing is reported of %v", s.root)
 				}

@@ -39,9 +39,9 @@ func (t *translator) value(k keyword, v any, here string, depth int) (copied any
 		if !ok || len(l) == 0 {
 			return nil, "must be a list with at least one value", nil
 		}
-		if t.nodes += len(l); t.nodes > MaxNodes {
+		if t.nodes += len(l); t.nodes > maxNodes {
 			return nil, "", &InvalidError{here,
-				fmt.Sprintf("is too long: schemas and enumerated values together are at most %d", MaxNodes)}
+				fmt.Sprintf("is too long: schemas and enumerated values together are at most %d", maxNodes)}
 		}
 		return v, badNumbers(v), nil
 	case anything:
@@ -157,7 +157,7 @@ func floatOf(v any) float64 {
 	return f
 }
 
-// pattern returns why a pattern is invalid, or "". It counts a valid one against MaxPatternSize.
+// pattern returns why a pattern is invalid, or "". It counts a valid one against maxPatternSize.
 func (t *translator) pattern(v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -170,8 +170,8 @@ func (t *translator) pattern(v any) string {
 	if err != nil {
 		return "must be a regular expression (RE2): " + err.Error()
 	}
-	if t.size+n > MaxPatternSize {
-		return fmt.Sprintf("makes the patterns too large: all together they may have %d instructions, and a counted repeat has as many as it counts", MaxPatternSize)
+	if t.size+n > maxPatternSize {
+		return fmt.Sprintf("makes the patterns too large: all together they may have %d instructions, and a counted repeat has as many as it counts", maxPatternSize)
 	}
 	if _, err := regexp.Compile(s); err != nil {
 		return "must be a regular expression (RE2): " + err.Error()

@@ -22,8 +22,8 @@ func TestLimits(t *testing.T) {
 		why  string
 	}{
 		{"bytes", func(n int) string { return `{"const":"` + strings.Repeat("x", n-len(`{"const":""}`)) + `"}` },
-			MaxBytes, "at most 262144 are read"},
-		{"enumerated values", func(n int) string { return `{"enum":` + list(n-1, "1") + `}` }, MaxNodes,
+			maxBytes, "at most 262144 are read"},
+		{"enumerated values", func(n int) string { return `{"enum":` + list(n-1, "1") + `}` }, maxNodes,
 			"schemas and enumerated values together are at most 10000"},
 		{"digits of a number", func(n int) string { return `{"maximum":` + strings.Repeat("9", n) + `}` }, 64,
 			"must be a number"},
@@ -59,7 +59,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v", pair, err)
 		}
 	}
-	e := expansion{nodes: MaxNodes - 1, back: make([][]string, maxBackEdges-1), active: map[string]bool{"loop": true}}
+	e := expansion{nodes: maxNodes - 1, back: make([][]string, maxBackEdges-1), active: map[string]bool{"loop": true}}
 	if err := e.schema(true, nil); err != nil || e.weight != 1 {
 		t.Errorf("the last schema: %v, weight %d", err, e.weight)
 	}
@@ -236,15 +236,15 @@ func TestSignatureLimits(t *testing.T) {
 		inputs string
 		taken  bool
 	}{
-		"fields":             {fields(MaxFields), true},
-		"a field too many":   {fields(MaxFields + 1), false},
+		"fields":             {fields(maxFields), true},
+		"a field too many":   {fields(maxFields + 1), false},
 		"a long name":        {field(strings.Repeat("ä", 100)), true},
 		"too long a name":    {field(strings.Repeat("ä", 101)), false},
 		"a blank name":       {field(" "), false},
 		"white space":        {field(" a"), false},
 		"a colon":            {field("a:b"), false},
-		"a schema":           {schema(MaxFieldSchema), true},
-		"too large a schema": {schema(MaxFieldSchema + 1), false},
+		"a schema":           {schema(maxFieldSchema), true},
+		"too large a schema": {schema(maxFieldSchema + 1), false},
 	} {
 		_, err := ParseSignature(json.RawMessage(`{"inputs":[` + tt.inputs + `],"outputs":[{"name":"a"}]}`))
 		if (err == nil) != tt.taken {
@@ -289,7 +289,7 @@ func TestCacheGenerations(t *testing.T) {
 			t.Errorf("%s: resolved to %+v", name, r.Contract)
 		}
 	}
-	if r := c.Resolve(Layers{}); r.Contract != nil || r.Source != SourceNone || r.Fingerprint != agent.FingerprintNone {
+	if r := c.Resolve(Layers{}); r.Contract != nil || r.Source != sourceNone || r.Fingerprint != agent.FingerprintNone {
 		t.Errorf("nothing resolves to %+v", r)
 	}
 	if NewCache(0).half != 512 || NewCache(1).half != 1 || NewCache(-1).half != 512 || NewCache(10).half != 5 {
@@ -347,7 +347,7 @@ func TestChildren(t *testing.T) {
 			t.Errorf("%s: %v after %d schemas", name, err, met)
 		}
 	}
-	many, list := map[string]any{}, make([]any, MaxNodes)
+	many, list := map[string]any{}, make([]any, maxNodes)
 	for i := range list {
 		many[strconv.Itoa(i)], list[i] = true, true
 	}
@@ -397,7 +397,7 @@ func TestManyProblems(t *testing.T) {
 	for i := range 40 {
 		bad = append(bad, fmt.Sprintf(`"k%d":{"type":7}`, i))
 	}
-	_, problems, err := CompileTolerant(json.RawMessage(`{"properties":{` + strings.Join(bad, ",") + `}}`))
+	_, problems, err := compileTolerant(json.RawMessage(`{"properties":{` + strings.Join(bad, ",") + `}}`))
 	if err != nil || len(problems) != 32 {
 		t.Errorf("%d problems are listed, %v", len(problems), err)
 	}

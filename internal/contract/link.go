@@ -93,8 +93,8 @@ type expansion struct {
 
 // schema walks a schema that looks at the value at path, and counts it.
 func (e *expansion) schema(node any, path []string) error {
-	if e.nodes++; e.nodes > MaxNodes {
-		return &InvalidError{"", fmt.Sprintf("expands to more than %d schemas", MaxNodes)}
+	if e.nodes++; e.nodes > maxNodes {
+		return &InvalidError{"", fmt.Sprintf("expands to more than %d schemas", maxNodes)}
 	}
 	m, ok := node.(map[string]any)
 	if !ok {

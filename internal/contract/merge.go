@@ -9,10 +9,10 @@ import (
 
 // Sources of a merged contract, as the call log names them.
 const (
-	SourceNone   = "none"
-	SourceHash   = agent.ContractOfCall
-	SourceFields = "fields"
-	SourceMerged = agent.ContractMerged
+	sourceNone   = "none"
+	sourceHash   = agent.ContractOfCall
+	sourceFields = "fields"
+	sourceMerged = agent.ContractMerged
 )
 
 // Layers are the contracts that apply to a call. Each may be nil.
@@ -38,9 +38,9 @@ func (l *Layers) ordered() [5]*agent.Contract {
 // null or an empty string leaves the value of a lower layer in force. merged is nil if no layer has any key. The layers
 // are not changed.
 //
-// source says where the remaining keys came from, in the terms of the seeds. SourceHash is a single contract from the
-// call, the session or a delegation. SourceFields is the registry's alone. SourceMerged combines several of call,
-// session and registry. SourceNone means that there is no contract.
+// source says where the remaining keys came from, in the terms of the seeds. sourceHash is a single contract from the
+// call, the session or a delegation. sourceFields is the registry's alone. sourceMerged combines several of call,
+// session and registry. sourceNone means that there is no contract.
 func Merge(l Layers) (merged *agent.Contract, source string) {
 	var out agent.Contract
 	var registry, fromSession, fromCall bool
@@ -74,13 +74,13 @@ func Merge(l Layers) (merged *agent.Contract, source string) {
 	pick(func(c *agent.Contract) *json.RawMessage { return &c.Signature })
 	switch {
 	case !registry && !fromSession && !fromCall:
-		return nil, SourceNone
+		return nil, sourceNone
 	case registry && !fromSession && !fromCall:
-		return &out, SourceFields
+		return &out, sourceFields
 	case !registry && fromSession != fromCall:
-		return &out, SourceHash
+		return &out, sourceHash
 	}
-	return &out, SourceMerged
+	return &out, sourceMerged
 }
 
 // absent reports whether a member of a contract is missing or null.

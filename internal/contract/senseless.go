@@ -11,13 +11,13 @@ import (
 // maxReports faults.
 const maxRounds = 8
 
-// WithoutSenseless removes the constraints that CompileTolerant ignores from a program's deliverable, and returns them,
+// WithoutSenseless removes the constraints that compileTolerant ignores from a program's deliverable, and returns them,
 // so that readers see only what is checked. The result compiles to the same Schema. It returns an *InvalidError for
-// what CompileTolerant refuses, and if there are too many invalid constraints.
+// what compileTolerant refuses, and if there are too many invalid constraints.
 func WithoutSenseless(deliverable json.RawMessage) (json.RawMessage, []InvalidError, error) {
 	var all []InvalidError
 	for range maxRounds {
-		_, odd, err := CompileTolerant(deliverable)
+		_, odd, err := compileTolerant(deliverable)
 		if err != nil || len(odd) == 0 {
 			return deliverable, all, err
 		}

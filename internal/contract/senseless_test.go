@@ -33,7 +33,7 @@ func TestWithoutSenseless(t *testing.T) {
 			t.Errorf("%s: kept %s, reported %v, %v; want %s", deliverable, kept, odd, err, want)
 			continue
 		}
-		if _, odd, err := CompileTolerant(kept); err != nil || len(odd) > 0 {
+		if _, odd, err := compileTolerant(kept); err != nil || len(odd) > 0 {
 			t.Errorf("%s: of what is kept %v is senseless, %v", deliverable, odd, err)
 		}
 	}
@@ -65,12 +65,12 @@ func FuzzWithoutSenseless(f *testing.F) {
 	f.Add(`{"min_items":"3","maxItems":2,"oneOf":[5,{"not":7}]}`, `[]`)
 	f.Add(`{"properties":{"a":5},"additionalProperties":false,"constraints":{"min_items":1}}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, deliverable, value string) {
-		before, _, err := CompileTolerant(json.RawMessage(deliverable))
+		before, _, err := compileTolerant(json.RawMessage(deliverable))
 		kept, _, kerr := WithoutSenseless(json.RawMessage(deliverable))
 		if err != nil || kerr != nil || !json.Valid([]byte(value)) {
 			return
 		}
-		after, odd, err := CompileTolerant(kept)
+		after, odd, err := compileTolerant(kept)
 		if err != nil || len(odd) > 0 {
 			t.Fatalf("%s: %v, %v", kept, odd, err)
 		}

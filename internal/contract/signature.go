@@ -15,8 +15,8 @@ import (
 
 // Limits of a signature.
 const (
-	MaxFields      = 64       // of inputs, and of outputs
-	MaxFieldSchema = 32 << 10 // bytes of all field schemas together, which each prediction sends to a model
+	maxFields      = 64       // of inputs, and of outputs
+	maxFieldSchema = 32 << 10 // bytes of all field schemas together, which each prediction sends to a model
 )
 
 // Types of a signature's fields.
@@ -101,9 +101,9 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 		return Signature{}, &SignatureError{"/inputs", "must name at least one field beside the history"}
 	case len(s.Outputs) == 0:
 		return Signature{}, &SignatureError{"/outputs", "must name at least one field"}
-	case schemaBytes(s) > MaxFieldSchema:
+	case schemaBytes(s) > maxFieldSchema:
 		return Signature{}, &SignatureError{"", fmt.Sprintf("has schemas of %d bytes; at most %d are read",
-			schemaBytes(s), MaxFieldSchema)}
+			schemaBytes(s), maxFieldSchema)}
 	}
 	return s, nil
 }
@@ -149,8 +149,8 @@ func (f Field) Check(value json.RawMessage) *Violation {
 
 // checkFields validates the fields and sets missing types. seen collects names across calls.
 func checkFields(fields []Field, at, fallback string, history bool, seen map[string]bool) error {
-	if len(fields) > MaxFields {
-		return &SignatureError{at, fmt.Sprintf("may name at most %d fields", MaxFields)}
+	if len(fields) > maxFields {
+		return &SignatureError{at, fmt.Sprintf("may name at most %d fields", maxFields)}
 	}
 	known := []string{TypeString, TypeNumber, TypeInteger, TypeBoolean, TypeObject, TypeArray, TypeAny}
 	if history {

@@ -34,7 +34,7 @@ func TestMisspeltConstraints(t *testing.T) {
 			if _, err := CompileStored(json.RawMessage(doc)); err != nil {
 				t.Errorf("stored %s: %v", doc, err)
 			}
-			if _, odd, err := CompileTolerant(json.RawMessage(doc)); err != nil || len(odd) != 1 || odd[0] != *invalid {
+			if _, odd, err := compileTolerant(json.RawMessage(doc)); err != nil || len(odd) != 1 || odd[0] != *invalid {
 				t.Errorf("a program's %s: %v, %v", doc, odd, err)
 			}
 		}

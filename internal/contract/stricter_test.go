@@ -111,11 +111,11 @@ func TestStricterAccepts(t *testing.T) {
 		if Stricter(y, x) {
 			t.Fatalf("%s and %s are both stricter", x, y)
 		}
-		sx, _, err := CompileTolerant(x)
+		sx, _, err := compileTolerant(x)
 		if err != nil {
 			t.Fatalf("%s: %v", x, err)
 		}
-		sy, _, err := CompileTolerant(y)
+		sy, _, err := compileTolerant(y)
 		if err != nil {
 			t.Fatalf("%s: %v", y, err)
 		}

@@ -85,11 +85,11 @@ func (t *translator) document(doc any) (map[string]any, error) {
 
 // schema translates the schema at a pointer.
 func (t *translator) schema(m map[string]any, at string, depth int) (map[string]any, error) {
-	if t.nodes++; t.nodes > MaxNodes {
-		return nil, &InvalidError{at, fmt.Sprintf("is one schema too many: at most %d are allowed", MaxNodes)}
+	if t.nodes++; t.nodes > maxNodes {
+		return nil, &InvalidError{at, fmt.Sprintf("is one schema too many: at most %d are allowed", maxNodes)}
 	}
-	if depth > MaxDepth {
-		return nil, &InvalidError{at, fmt.Sprintf("is nested deeper than %d", MaxDepth)}
+	if depth > maxDepth {
+		return nil, &InvalidError{at, fmt.Sprintf("is nested deeper than %d", maxDepth)}
 	}
 	out := map[string]any{}
 	t.places[at] = out

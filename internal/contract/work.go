@@ -11,8 +11,8 @@ import (
 // few microseconds. Matching 100 bytes of text against one instruction of a pattern is also a step. So are 256 bytes of
 // the path of a value, which the library writes for each schema that looks at the value.
 const (
-	MaxSteps         = 10_000_000
-	MaxPatternSize   = 10_000 // instructions of all patterns of a document together
+	maxSteps         = 10_000_000
+	maxPatternSize   = 10_000 // instructions of all patterns of a document together
 	bytesOfTextStep  = 100
 	bytesOfPlaceStep = 256
 )
@@ -67,13 +67,13 @@ func (s *Schema) atMost(l load) int {
 	return n
 }
 
-// affordable reports whether a check of the value takes at most MaxSteps. The upper bound decides for almost all
+// affordable reports whether a check of the value takes at most maxSteps. The upper bound decides for almost all
 // values. For the others it counts the steps that the check would take.
 func (s *Schema) affordable(v any, l load) bool {
-	if s.atMost(l) <= MaxSteps {
+	if s.atMost(l) <= maxSteps {
 		return true
 	}
-	w := walker{schema: s, left: MaxSteps}
+	w := walker{schema: s, left: maxSteps}
 	w.defs, _ = s.root["$defs"].(map[string]any)
 	return w.visit(s.root, v, 0)
 }

@@ -25,9 +25,9 @@ import (
 
 // Keys in _meta of requests and results.
 const (
-	MetaSession = "recurgent/session_id"
-	MetaCall    = "recurgent/call_id"
-	MetaProgram = "recurgent/program"
+	metaSession = "recurgent/session_id"
+	metaCall    = "recurgent/call_id"
+	metaProgram = "recurgent/program"
 )
 
 // Error codes that JSON-RPC leaves to servers, and that of an unknown tool.
@@ -71,11 +71,11 @@ func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
 
 // sessionOf returns the session in the arguments, else that in _meta, else "".
 func sessionOf(req *sdk.CallToolRequest, argument string) (string, error) {
-	given, there := req.Params.Meta[MetaSession]
+	given, there := req.Params.Meta[metaSession]
 	name, isText := given.(string)
 	if there && !isText {
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Message: "_meta " + MetaSession + " must be the id of a session"}
+			Message: "_meta " + metaSession + " must be the id of a session"}
 	}
 	return cmp.Or(argument, name), nil
 }
@@ -248,7 +248,7 @@ func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callRe
 	out := outcomeResult(r.Outcome, !outcome.OK())
 	out.Content = append(out.Content, &sdk.TextContent{Text: "call_id: " + r.CallID + ", session_id: " + r.SessionID})
 	out.Content = append(out.Content, s.links(ctx, client, r.Outcome)...)
-	out.Meta = sdk.Meta{MetaCall: r.CallID, MetaSession: r.SessionID, MetaProgram: r.Program.Source}
+	out.Meta = sdk.Meta{metaCall: r.CallID, metaSession: r.SessionID, metaProgram: r.Program.Source}
 	return out, nil
 }
 

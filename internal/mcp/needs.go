@@ -74,7 +74,7 @@ func Sessions(message []byte) (ids []string) {
 	}
 	params := only(message, "params")
 	for _, id := range []string{text(only(only(params, "arguments"), "session_id")),
-		text(only(only(params, "_meta"), MetaSession))} {
+		text(only(only(params, "_meta"), metaSession))} {
 		if id != "" {
 			ids = append(ids, id)
 		}

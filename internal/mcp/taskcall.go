@@ -51,7 +51,7 @@ func (s *Server) create(ctx context.Context, q runtime.CallRequest) (sdk.Result,
 	hold(ctx, done)
 	t := s.begun(id)
 	out := &createdTask{Task: t.core()}
-	out.Meta = sdk.Meta{MetaCall: id, MetaSession: q.SessionID}
+	out.Meta = sdk.Meta{metaCall: id, metaSession: q.SessionID}
 	return out, nil
 }
 
@@ -99,7 +99,7 @@ func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q run
 		hold(ctx, done)
 		t := s.begun(id)
 		out := t.extension(resultTask)
-		out.Meta = sdk.Meta{MetaCall: id, MetaSession: q.SessionID}
+		out.Meta = sdk.Meta{metaCall: id, metaSession: q.SessionID}
 		return out, nil
 	case len(res.Body) == 0:
 		return nil, rpcError(cmp.Or(res.Err, errNoReply))

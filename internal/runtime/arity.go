@@ -84,7 +84,7 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 	out.Adopt(len(w.args), w.kwargs, fit.Unknown)
 	if out.Binds() {
 		fit = w.fit(out)
-		out.Relax(fit.Missing, Inferred(facts))
+		out.Relax(fit.Missing, inferred(facts))
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Inferred returns the interface that the gate inferred. It validates the facts, because they come from a confined
+// inferred returns the interface that the gate inferred. It validates the facts, because they come from a confined
 // process that is not trusted. Without a usable interface, it returns an open one.
-func Inferred(f *report.Facts) *agent.Interface {
+func inferred(f *report.Facts) *agent.Interface {
 	unknown := &agent.Interface{Parameters: []agent.Parameter{}, Origin: agent.OriginInferred, Open: true}
 	var out agent.Interface
 	if f == nil || f.Interface == "" || len(f.Interface) > 2*agent.MaxInterfaceBytes ||
@@ -38,12 +38,12 @@ func interfaceOf(g *agent.Generation, f *report.Facts) *agent.Interface {
 	if g.Interface != nil || f == nil {
 		return g.Interface
 	}
-	return Inferred(f)
+	return inferred(f)
 }
 
 // Declared returns the interface of a program whose author may have declared one, or an error for the author to act on.
 func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
-	out, err := d.Against(Inferred(f))
+	out, err := d.Against(inferred(f))
 	if err != nil || d.Empty() {
 		return out, err
 	}
@@ -99,7 +99,7 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 		return nil, refusedInterface(err)
 	}
 	if err != nil {
-		out = Inferred(facts)
+		out = inferred(facts)
 		w.suit(out, facts)
 	}
 	if q.predecessor == nil || !facts.UsesArgs || w.personAsked() {

@@ -38,7 +38,7 @@ var errUnfit = errors.New(File + " is no key of this installation")
 // Open reads the key of the directory. A key that is missing or unusable is replaced by a new one, which invalidates
 // all earlier seals.
 func Open(dir *beneath.Dir) (*Key, error) {
-	k, err := Read(dir)
+	k, err := read(dir)
 	if err == nil {
 		return k, nil
 	}
@@ -55,12 +55,12 @@ func Open(dir *beneath.Dir) (*Key, error) {
 	if err := errors.Join(err, f.Sync(), f.Close(), dir.SyncDir(".")); err != nil {
 		return nil, err
 	}
-	return Read(dir)
+	return read(dir)
 }
 
-// Read reads the key of the directory. It returns an error matching fs.ErrNotExist if there is none, and an error if
+// read reads the key of the directory. It returns an error matching fs.ErrNotExist if there is none, and an error if
 // the file's size, owner, mode or link count show that this installation did not write it.
-func Read(dir *beneath.Dir) (*Key, error) {
+func read(dir *beneath.Dir) (*Key, error) {
 	f, err := dir.Open(File, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err

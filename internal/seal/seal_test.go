@@ -89,11 +89,11 @@ func TestKeyIsOfItsPlace(t *testing.T) {
 	}
 }
 
-// Read does not create a key.
+// read does not create a key.
 func TestReadMakesNone(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
-	if _, err := Read(dirOf(t, top)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := read(dirOf(t, top)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	if all, err := os.ReadDir(top); err != nil || len(all) > 0 {

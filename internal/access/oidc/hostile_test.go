@@ -95,7 +95,7 @@ func hostile(t testing.TB, id *oidctest.Issuer, key oidctest.Key, now time.Time)
 		"the issuer with a slash": with(map[string]any{"iss": id.URL + "/"}),
 		"the issuer in capitals":  with(map[string]any{"iss": strings.ToUpper(id.URL)}),
 		"no issuer":               with(map[string]any{"iss": nil}),
-		"expired":                 with(map[string]any{"exp": now.Add(-Skew).Unix()}),
+		"expired":                 with(map[string]any{"exp": now.Add(-skew).Unix()}),
 		"of the first second":     with(map[string]any{"exp": 0}),
 		"no exp":                  with(map[string]any{"exp": nil}),
 		"exp null":                raw(strings.Replace(text, `"exp":`, `"exp":null,"x":`, 1)),
@@ -103,9 +103,9 @@ func hostile(t testing.TB, id *oidctest.Issuer, key oidctest.Key, now time.Time)
 		"exp below zero":          with(map[string]any{"exp": -1}),
 		"exp without end":         with(map[string]any{"exp": 1e300}),
 		"exp by another name":     raw(strings.Replace(text, `"exp"`, `"EXP"`, 1)),
-		"nbf ahead":               with(map[string]any{"nbf": now.Add(Skew + time.Second).Unix()}),
+		"nbf ahead":               with(map[string]any{"nbf": now.Add(skew + time.Second).Unix()}),
 		"nbf as text":             with(map[string]any{"nbf": "now"}),
-		"iat ahead":               with(map[string]any{"iat": now.Add(Skew + time.Second).Unix()}),
+		"iat ahead":               with(map[string]any{"iat": now.Add(skew + time.Second).Unix()}),
 		"a claim twice":           raw(strings.Replace(text, `{`, `{"sub":"root",`, 1)),
 		"exp twice": raw(strings.Replace(text, `{`,
 			fmt.Sprintf(`{"exp":%d,`, now.Add(time.Hour).Unix()), 1)),
@@ -115,8 +115,8 @@ func hostile(t testing.TB, id *oidctest.Issuer, key oidctest.Key, now time.Time)
 		"an empty payload":         raw("{}"),
 		"deep claims": raw(strings.Replace(text, `{`,
 			`{"deep":`+strings.Repeat("[", 4000)+strings.Repeat("]", 4000)+`,`, 1)),
-		"giant": with(map[string]any{"more": strings.Repeat("a", MaxToken)}),
-		"a giant header": encode(`{"alg":"RS256","kid":"`+strings.Repeat("k", 4*MaxToken)+`"}`, text,
+		"giant": with(map[string]any{"more": strings.Repeat("a", maxToken)}),
+		"a giant header": encode(`{"alg":"RS256","kid":"`+strings.Repeat("k", 4*maxToken)+`"}`, text,
 			[]byte("x")),
 		"a header twice": encode(`{"alg":"RS256","alg":"none","kid":"rsa-1"}`, text, []byte("x")),
 		"no signature":   head + "." + payload + ".",
@@ -223,7 +223,7 @@ func FuzzPrincipal(f *testing.F) {
 			return
 		}
 		now := time.Unix(1e9, 0)
-		if at, err := c.checkTimes(now); err == nil && !now.Before(at.Add(Skew)) {
+		if at, err := c.checkTimes(now); err == nil && !now.Before(at.Add(skew)) {
 			t.Fatalf("%s is good until %s", payload, at)
 		}
 		p, err := i.principal(c)

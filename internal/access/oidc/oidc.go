@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// Skew is the accepted difference between the issuer's clock and this machine's.
-	Skew = time.Minute
-	// MaxToken is the maximum length of a token in bytes.
-	MaxToken = 16 << 10
+	// skew is the accepted difference between the issuer's clock and this machine's.
+	skew = time.Minute
+	// maxToken is the maximum length of a token in bytes.
+	maxToken = 16 << 10
 	// cached is the maximum number of cached verified tokens.
 	cached = 4096
 )
@@ -68,7 +68,7 @@ type Issuer struct {
 // verified is a token whose signature has been verified.
 type verified struct {
 	access.Principal
-	expires time.Time // exp plus Skew
+	expires time.Time // exp plus skew
 }
 
 // New returns an Issuer and starts to fetch its keys in the background. The caller calls Close.
@@ -156,7 +156,7 @@ func (i *Issuer) Authenticate(ctx context.Context, bearer string) (access.Princi
 			return v.Principal, nil
 		}
 		i.known.Invalidate(digest)
-		return access.Principal{}, expired(v.expires.Add(-Skew))
+		return access.Principal{}, expired(v.expires.Add(-skew))
 	}
 	if !canonical(bearer) {
 		return access.Principal{}, access.ErrUnknown
@@ -182,7 +182,7 @@ func digestOf(bearer string) [sha256.Size]byte {
 // shaped reports whether the text can be a signed JWT in compact form: three parts of base64url, the first of which
 // begins with {". This rejects most other tokens cheaply.
 func shaped(bearer string) bool {
-	if len(bearer) > MaxToken || !strings.HasPrefix(bearer, "eyJ") || strings.Count(bearer, ".") != 2 {
+	if len(bearer) > maxToken || !strings.HasPrefix(bearer, "eyJ") || strings.Count(bearer, ".") != 2 {
 		return false
 	}
 	for k := range len(bearer) {

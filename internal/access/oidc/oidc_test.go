@@ -87,8 +87,8 @@ func TestGoodTokens(t *testing.T) {
 		"several audiences":     id.Token(t, now, map[string]any{"aud": []string{"other", "recurgentd"}}),
 		"an array of scopes":    id.Token(t, now, map[string]any{"scope": []string{"call", "email", "read"}}),
 		"no iat":                id.Token(t, now, map[string]any{"iat": nil}),
-		"expired within skew":   id.Token(t, now, map[string]any{"exp": now.Add(-Skew + time.Second).Unix()}),
-		"of tomorrow in skew":   id.Token(t, now, map[string]any{"nbf": now.Add(Skew).Unix()}),
+		"expired within skew":   id.Token(t, now, map[string]any{"exp": now.Add(-skew + time.Second).Unix()}),
+		"of tomorrow in skew":   id.Token(t, now, map[string]any{"nbf": now.Add(skew).Unix()}),
 		"a fraction of seconds": id.Token(t, now, map[string]any{"exp": float64(now.Unix()) + 0.5}),
 		"an access token":       oidctest.Sign(t, ec, header("typ", "at+JWT"), id.Claims(now, nil)),
 	} {
@@ -164,7 +164,7 @@ func TestTokensExpireInTheCache(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		good  bool
-	}{{0, true}, {time.Hour, true}, {Skew - time.Second, true}, {time.Second, false}, {0, false}} {
+	}{{0, true}, {time.Hour, true}, {skew - time.Second, true}, {time.Second, false}, {0, false}} {
 		at.add(step.after)
 		i.keys.settle()
 		if _, err := i.Authenticate(t.Context(), token); (err == nil) != step.good || err != nil &&

@@ -50,7 +50,7 @@ func (i *Issuer) verify(ctx context.Context, bearer string, now time.Time) (*ver
 	if err != nil {
 		return nil, err
 	}
-	return &verified{p, expires.Add(Skew)}, nil
+	return &verified{p, expires.Add(skew)}, nil
 }
 
 // An attempt is the KeySet for one verification. It keeps the error of the signature check, because go-oidc would only
@@ -134,7 +134,7 @@ func (c claims) time(name string) (at time.Time, ok bool, err error) {
 	return time.Unix(int64(whole), int64(part*1e9)), true, nil
 }
 
-// checkTimes checks exp, nbf and iat, and returns when the token expires, without Skew.
+// checkTimes checks exp, nbf and iat, and returns when the token expires, without skew.
 func (c claims) checkTimes(now time.Time) (expires time.Time, err error) {
 	expires, ok, err := c.time("exp")
 	switch {
@@ -142,7 +142,7 @@ func (c claims) checkTimes(now time.Time) (expires time.Time, err error) {
 		return expires, err
 	case !ok:
 		return expires, access.Unknown("the token never expires: it has no exp")
-	case !now.Before(expires.Add(Skew)):
+	case !now.Before(expires.Add(skew)):
 		return expires, expired(expires)
 	}
 	for _, name := range []string{"nbf", "iat"} {
@@ -150,7 +150,7 @@ func (c claims) checkTimes(now time.Time) (expires time.Time, err error) {
 		if err != nil {
 			return expires, err
 		}
-		if ok && at.After(now.Add(Skew)) {
+		if ok && at.After(now.Add(skew)) {
 			return expires, access.Unknown("the token is of the future: %s is %s", name, at.UTC().Format(time.RFC3339))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// MinKnown is the minimum length in bytes of secrets that a Known looks for. Shorter ones occur in ordinary text.
-const MinKnown = 6
+// minKnown is the minimum length in bytes of secrets that a Known looks for. Shorter ones occur in ordinary text.
+const minKnown = 6
 
 // A Known finds secrets with known values in any form in which a program or a server may have written them: in either
 // letter case; escaped for URLs, forms, strings in JSON or other languages, or HTML, nested to any depth; in
@@ -36,13 +36,13 @@ const (
 	maxKnownBytes = 128 << 10
 )
 
-// NewKnown returns a Known for the secrets. It ignores secrets shorter than MinKnown and returns nil if none remain.
+// NewKnown returns a Known for the secrets. It ignores secrets shorter than minKnown and returns nil if none remain.
 // For more than 100 secrets, or more than 128 KiB, it returns a Known that treats every text as a secret.
 func NewKnown(secrets ...string) *Known {
 	var all []string
 	size := 0
 	for _, s := range secrets {
-		if len(s) < MinKnown || slices.Contains(all, s) {
+		if len(s) < minKnown || slices.Contains(all, s) {
 			continue
 		}
 		if size += len(s); len(all) == maxKnown || size > maxKnownBytes {
@@ -57,7 +57,7 @@ func NewKnown(secrets ...string) *Known {
 	// A secret may itself be given in escaped form, so its decoded form is also searched for.
 	for _, s := range all {
 		for _, text := range []string{folded(s), folded(meant(s)), hex.EncodeToString([]byte(s))} {
-			if len(text) >= MinKnown {
+			if len(text) >= minKnown {
 				written = append(written, needle{text: text})
 			}
 		}

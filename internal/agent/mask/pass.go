@@ -205,7 +205,7 @@ func (p *pass) leaves(raw []byte) {
 // collect keeps a secret. It also keeps the long parts of a secret with several lines, or with a scheme or user in
 // front.
 func (p *pass) collect(secret []byte) {
-	if !p.keep || len(secret) < MinKnown {
+	if !p.keep || len(secret) < minKnown {
 		return
 	}
 	p.secrets = append(p.secrets, string(secret))
@@ -213,7 +213,7 @@ func (p *pass) collect(secret []byte) {
 		return r <= ' ' || r == ':' || r == ';' ||
 			r == '='
 	}) {
-		if len(part) >= 2*MinKnown && len(part) < len(secret) {
+		if len(part) >= 2*minKnown && len(part) < len(secret) {
 			p.secrets = append(p.secrets, string(part))
 		}
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Format is the version of the manifest.
-const Format = 1
+// format is the version of the manifest.
+const format = 1
 
-// ManifestFile is the name of the manifest in a module.
-const ManifestFile = "eject.json"
+// manifestFile is the name of the manifest in a module.
+const manifestFile = "eject.json"
 
 // Manifest describes the content of a module.
 type Manifest struct {
@@ -124,7 +124,7 @@ func Vacant(dir string) error {
 
 // module returns the files of a module by slash-separated path. It sets Dir of the methods and LeftOut in m.
 func module(m *Manifest, rules *mask.Rules) (map[string]string, error) {
-	m.Format = Format
+	m.Format = format
 	slices.SortFunc(m.Methods, func(a, b Program) int {
 		return slices.Compare([]string{a.Role, a.Method}, []string{b.Role, b.Method})
 	})
@@ -153,7 +153,7 @@ func module(m *Manifest, rules *mask.Rules) (map[string]string, error) {
 	if m.Missing == nil {
 		m.Missing = []string{}
 	}
-	files[ManifestFile] = indented(m)
+	files[manifestFile] = indented(m)
 	files["tools/tools.go"] = toolsText(m)
 	files["README.md"] = readmeText(m)
 	return files, fixedFiles(files)

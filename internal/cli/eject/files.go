@@ -20,8 +20,8 @@ import (
 
 // Bounds of the stored files that a module includes.
 const (
-	MaxFile  = 1 << 20  // bytes of one file
-	MaxFiles = 32 << 20 // bytes of all files of a module
+	maxFile  = 1 << 20  // bytes of one file
+	maxFiles = 32 << 20 // bytes of all files of a module
 )
 
 // A File is a stored file that cases of a program read. Data is nil if the file does not fit.
@@ -31,7 +31,7 @@ type File struct {
 }
 
 // Fits reports whether a module that already has others bytes of files may include the file.
-func (f *File) Fits(others int64) bool { return f.Bytes <= MaxFile && f.Bytes <= MaxFiles-others }
+func (f *File) Fits(others int64) bool { return f.Bytes <= maxFile && f.Bytes <= maxFiles-others }
 
 // Reads returns the sorted ids of the stored files that the cases of a program need, each once.
 func (x *Program) Reads() []string {
@@ -136,11 +136,11 @@ func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason s
 	switch {
 	case !ok:
 		return "it reads a file that is gone, " + id
-	case f.Data == nil && f.Bytes > MaxFile:
-		return fmt.Sprintf("it reads a file of %d bytes; files of up to %d travel", f.Bytes, MaxFile)
+	case f.Data == nil && f.Bytes > maxFile:
+		return fmt.Sprintf("it reads a file of %d bytes; files of up to %d travel", f.Bytes, maxFile)
 	case f.Data == nil && f.Bytes > 0:
 		return fmt.Sprintf("it reads a file of %d bytes, for which the module has no room: its files have %d at most",
-			f.Bytes, MaxFiles)
+			f.Bytes, maxFiles)
 	}
 	if is := sha256.Sum256(f.Data); sum != "" && hex.EncodeToString(is[:]) != sum {
 		return "it reads a file that has changed, " + id

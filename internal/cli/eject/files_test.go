@@ -101,9 +101,9 @@ func TestFilesTravel(t *testing.T) {
 		{"an archive", stored("a.zip", zipped(t, "a.txt", "text")), ""},
 		{"a bomb", stored("b.gz", gzipped(strings.Repeat("\x00", maxUnpacked+1))), unsearched},
 		{"a nest", stored("n.gz", gzipped(gzipped(gzipped(gzipped("\x00"))))), unsearched},
-		{"a large file", File{agent.File{ID: "file_1", Bytes: MaxFile + 1}, nil},
+		{"a large file", File{agent.File{ID: "file_1", Bytes: maxFile + 1}, nil},
 			"it reads a file of 1048577 bytes; files of up to 1048576 travel"},
-		{"no room", File{agent.File{ID: "file_1", Bytes: MaxFile}, nil},
+		{"no room", File{agent.File{ID: "file_1", Bytes: maxFile}, nil},
 			"it reads a file of 1048576 bytes, for which the module has no room: its files have 33554432 at most"},
 	} {
 		x := reader(sumOf(string(c.file.Data)), map[string]File{"file_1": c.file})

@@ -39,18 +39,18 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	}
 	defer root.Close()
 	var m Manifest
-	data, err := readIn(root, ManifestFile, maxManifest)
+	data, err := readIn(root, manifestFile, maxManifest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: is it a directory that tools eject has written?", err)
 	}
 	switch err := json.Unmarshal(data, &m); {
 	case err != nil:
-		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
-	case m.Format != Format:
-		return nil, nil, fmt.Errorf("%s: the format is %d, this recurgentd reads %d", filepath.Join(dir, ManifestFile),
-			m.Format, Format)
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, manifestFile), err)
+	case m.Format != format:
+		return nil, nil, fmt.Errorf("%s: the format is %d, this recurgentd reads %d", filepath.Join(dir, manifestFile),
+			m.Format, format)
 	case len(m.Methods) == 0 || len(m.Methods) > maxMethods:
-		return nil, nil, fmt.Errorf("%s: %d methods, expected 1 to %d", filepath.Join(dir, ManifestFile),
+		return nil, nil, fmt.Errorf("%s: %d methods, expected 1 to %d", filepath.Join(dir, manifestFile),
 			len(m.Methods), maxMethods)
 	}
 	all := make([]Stored, 0, len(m.Methods))
@@ -58,7 +58,7 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	for _, x := range m.Methods {
 		s, err := readMethod(root, dir, x)
 		if key := x.Role + "\x00" + x.Method; err == nil && seen[key] {
-			err = fmt.Errorf("%s: %q %q is there twice", filepath.Join(dir, ManifestFile), x.Role, x.Method)
+			err = fmt.Errorf("%s: %q %q is there twice", filepath.Join(dir, manifestFile), x.Role, x.Method)
 		} else {
 			seen[key] = true
 		}
@@ -74,10 +74,10 @@ func Read(dir string) (*Manifest, []Stored, error) {
 func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
 	s := Stored{Program: x}
 	if err := agent.Names(&x.Role, &x.Method); err != nil {
-		return s, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
+		return s, fmt.Errorf("%s: %w", filepath.Join(dir, manifestFile), err)
 	}
 	if !filepath.IsLocal(x.Dir) {
-		return s, fmt.Errorf("%s: the directory %q is not below the module", filepath.Join(dir, ManifestFile), x.Dir)
+		return s, fmt.Errorf("%s: the directory %q is not below the module", filepath.Join(dir, manifestFile), x.Dir)
 	}
 	code, err := readIn(root, filepath.Join(x.Dir, "program.go"), maxProgram)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Stored) readFiles(root *os.Root, dir string) error {
 		if !filepath.IsLocal(held.Path) {
 			return fmt.Errorf("%s: the file %q is not below the method", filepath.Join(dir, name), held.Path)
 		}
-		data, err := readIn(root, filepath.Join(s.Dir, held.Path), MaxFile)
+		data, err := readIn(root, filepath.Join(s.Dir, held.Path), maxFile)
 		if err != nil {
 			return err
 		}

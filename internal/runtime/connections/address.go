@@ -84,7 +84,7 @@ func partsOf(secret string) []string {
 		return []string{secret}
 	}
 	parts := []string{secret}
-	if request := at.RequestURI(); len(request) >= MinSecret {
+	if request := at.RequestURI(); len(request) >= minSecret {
 		parts = append(parts, request)
 	}
 	for _, p := range strings.FieldsFunc(at.RequestURI(),

@@ -617,7 +617,7 @@ func TestNormalise(t *testing.T) {
 			t.Errorf("%s: got %v", pointer, err)
 		}
 	}
-	for _, secret := range []string{"", "1234567", "with\nline", " blank", strings.Repeat("x", MaxSecret+1)} {
+	for _, secret := range []string{"", "1234567", "with\nline", " blank", strings.Repeat("x", maxSecret+1)} {
 		if CheckSecret(secret) == nil {
 			t.Errorf("%.20q is accepted", secret)
 		}

@@ -78,8 +78,8 @@ func (s *Service) fromFile(name string) (string, error) {
 	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) { // replaced in between
 		return "", fmt.Errorf("%s in --secrets-dir is not a regular file", name)
 	}
-	// Read past MaxSecret and a line end, so that a longer secret is recognized as too long.
-	data, err := io.ReadAll(io.LimitReader(f, MaxSecret+3))
+	// Read past maxSecret and a line end, so that a longer secret is recognized as too long.
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+3))
 	if err != nil {
 		return "", fmt.Errorf("%s in --secrets-dir cannot be read", name)
 	}

@@ -17,8 +17,8 @@ import (
 
 // Bounds of a connection.
 const (
-	MinSecret      = 8       // bytes; shorter echoes would look like ordinary text
-	MaxSecret      = 8 << 10 // bytes
+	minSecret      = 8       // bytes; shorter echoes would look like ordinary text
+	maxSecret      = 8 << 10 // bytes
 	maxDescription = 500     // characters
 	maxList        = 32
 	maxText        = 500
@@ -195,10 +195,10 @@ func CheckSecret(secret string) error {
 // unfit returns the reason why a secret is invalid, or "".
 func unfit(secret string) string {
 	switch {
-	case len(secret) < MinSecret:
-		return fmt.Sprintf("has fewer than %d characters, so that an echo of it could not be recognised", MinSecret)
-	case len(secret) > MaxSecret:
-		return fmt.Sprintf("has more than %d bytes", MaxSecret)
+	case len(secret) < minSecret:
+		return fmt.Sprintf("has fewer than %d characters, so that an echo of it could not be recognised", minSecret)
+	case len(secret) > maxSecret:
+		return fmt.Sprintf("has more than %d bytes", maxSecret)
 	case !httpguts.ValidHeaderFieldValue(secret) || hasControl(secret) || strings.TrimSpace(secret) != secret:
 		return "has control characters, or white space at an end"
 	}

@@ -80,7 +80,7 @@ func (v *vault) open(data []byte, namespace agent.Namespace, connection string) 
 	if err != nil {
 		return "", ErrWrongKey
 	}
-	plain, err := io.ReadAll(io.LimitReader(r, 2*MaxSecret))
+	plain, err := io.ReadAll(io.LimitReader(r, 2*maxSecret))
 	if err != nil {
 		return "", ErrWrongKey
 	}

@@ -18,7 +18,7 @@ type Sources struct {
 	Wrong func(m *agent.MethodEvidence) []string
 }
 
-// Collect turns evidence into the input of Recommend: the newest MaxCalls calls of each method. Evidence may be in any
+// Collect turns evidence into the input of Recommend: the newest maxCalls calls of each method. Evidence may be in any
 // order; the result is sorted by role and method. A nested call counts as corrected if its root call was.
 func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
 	all := map[string]bool{} // for all methods, because a verdict on a client's call also applies to the calls below it
@@ -53,14 +53,14 @@ func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
 	return out
 }
 
-// addNotes adds the remarkable calls among the newest MaxCalls calls, and counts the plain calls between them.
+// addNotes adds the remarkable calls among the newest maxCalls calls, and counts the plain calls between them.
 func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
-	m.Plain = min(e.After, MaxCalls)
+	m.Plain = min(e.After, maxCalls)
 	for _, c := range e.Plain {
 		m.PlainIDs = append(m.PlainIDs, c.CallID)
 	}
 	for _, n := range slices.Backward(e.Notes) {
-		if m.Plain+len(m.Calls) >= MaxCalls {
+		if m.Plain+len(m.Calls) >= maxCalls {
 			break
 		}
 		c := Call{CallID: n.CallID, Status: agent.StatusOK, ErrorType: n.ErrorType, Authored: n.Authored,
@@ -72,7 +72,7 @@ func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
 			c.CorrectedBy = "verdict"
 		}
 		m.Calls = append(m.Calls, c)
-		m.Plain = min(m.Plain+n.Before, MaxCalls-len(m.Calls))
+		m.Plain = min(m.Plain+n.Before, maxCalls-len(m.Calls))
 	}
 	slices.Reverse(m.Calls)
 }

@@ -33,7 +33,7 @@ func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 			case !isEmptyArray(v):
 				s.walk(v, place+"/"+escape(key), depth+1)
 			case success && len(s.found) < maxWeakReasons:
-				s.found = append(s.found, WeakEmpty+":"+place+"/"+escape(key))
+				s.found = append(s.found, weakEmpty+":"+place+"/"+escape(key))
 			}
 		})
 	case "array":

@@ -23,7 +23,7 @@ const (
 
 // Bounds of the calls that a recommendation examines and cites.
 const (
-	MaxCalls    = 200 // newest calls of a method
+	maxCalls    = 200 // newest calls of a method
 	maxEvidence = 20
 )
 

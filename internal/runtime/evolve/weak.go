@@ -21,7 +21,7 @@ import (
 // Kinds of weak success, with which a reason begins.
 const (
 	WeakStatus = "weak_status"
-	WeakEmpty  = "empty_array"
+	weakEmpty  = "empty_array"
 )
 
 // Weak returns the reasons why an ok value is a weak success, or nil if it is not one. A reason is a kind, a colon and
@@ -45,7 +45,7 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 		return nil
 	}
 	if agent.Kind(value) == "array" && empty && isEmptyArray(value) && declaresArray(deliverable) {
-		return []string{WeakEmpty + ":/"}
+		return []string{weakEmpty + ":/"}
 	}
 	var reasons []string
 	var looked map[string]bool
@@ -65,7 +65,7 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 			})
 		}
 		if looked[key] && isEmptyArray(v) {
-			reasons = append(reasons, WeakEmpty+":/"+escape(key))
+			reasons = append(reasons, weakEmpty+":/"+escape(key))
 		}
 	})
 	slices.Sort(reasons)
@@ -103,7 +103,7 @@ const maxStatus = 100
 // weakKind returns the kind of a reason, or "other".
 func weakKind(reason string) string {
 	kind, _, _ := strings.Cut(reason, ":")
-	if kind != WeakStatus && kind != WeakEmpty {
+	if kind != WeakStatus && kind != weakEmpty {
 		return "other"
 	}
 	return kind
@@ -141,7 +141,7 @@ func unescape(step string) string {
 // emptyField returns the top-level key that the reason reports as empty. whole is true if the value itself is empty. ok
 // is false for other reasons, and for places deeper down.
 func emptyField(reason string) (key string, whole, ok bool) {
-	pointer, ok := strings.CutPrefix(reason, WeakEmpty+":/")
+	pointer, ok := strings.CutPrefix(reason, weakEmpty+":/")
 	if strings.Contains(pointer, "/") {
 		return "", false, false
 	}

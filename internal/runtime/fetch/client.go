@@ -120,7 +120,7 @@ func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer
 		q.Body, q.BodyBytes = string(q.BodyBytes), nil
 	}
 	var a Answer
-	if Writes(q.Method) {
+	if writes(q.Method) {
 		a = who.Writes.do(&q, c.through(who, &q),
 			func(key string) Answer { return c.do(ctx, q, &hops{who: who, key: key}) })
 	} else {

@@ -33,7 +33,7 @@ func (h *hops) allowed() error {
 	if h.who.Guard != nil {
 		missing = h.who.Guard.Permit(h.method, host)
 	}
-	if missing == nil && Writes(h.method) && (h.connection == nil || !h.connection.Grants(h.method)) {
+	if missing == nil && writes(h.method) && (h.connection == nil || !h.connection.Grants(h.method)) {
 		missing = h.ungranted(host)
 	}
 	if missing == nil {
@@ -59,7 +59,7 @@ func (h *hops) traced() *httptrace.ClientTrace {
 
 // idempotencyHeader returns the name of the header for the write's idempotency key, or "" if the connection uses none.
 func (h *hops) idempotencyHeader() string {
-	if h.connection == nil || !Writes(h.method) || h.key == "" {
+	if h.connection == nil || !writes(h.method) || h.key == "" {
 		return ""
 	}
 	return strings.TrimSpace(h.connection.IdempotencyHeader())
@@ -83,7 +83,7 @@ func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if Writes(h.method) {
+	if writes(h.method) {
 		request = request.WithContext(httptrace.WithClientTrace(ctx, h.traced()))
 	}
 	answer, err := h.exchange(request)

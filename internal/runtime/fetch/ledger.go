@@ -49,8 +49,8 @@ func (l *Ledger) Place() Place { return maps.Clone(l.made) }
 // Return resets the run to p. What ran after p will run again.
 func (l *Ledger) Return(p Place) { l.made = maps.Clone(p) }
 
-// Writes reports whether method is a writing one, which needs a connection that grants it.
-func Writes(method string) bool {
+// writes reports whether method is a writing one, which needs a connection that grants it.
+func writes(method string) bool {
 	switch strings.ToUpper(method) {
 	case "", http.MethodGet, http.MethodHead:
 		return false

@@ -24,7 +24,7 @@ func (c *Client) retry(a *Answer, who Caller, q recurgent.Request, retries int) 
 	if a.Response == nil || retries >= min(q.Retry, maxRetries) || !repeatable(a.method, a.keyed, a.Response.Status) {
 		return 0, false
 	}
-	if Writes(q.Method) && a.hops > 0 {
+	if writes(q.Method) && a.hops > 0 {
 		// The host did the write and redirected to the answer. Repeating the request would be another write.
 		return 0, false
 	}

@@ -50,7 +50,7 @@ func (c *check) boundTokens() *Refusal {
 		// Nothing is parsed yet, so the position comes from the file set of this scan.
 		if depth > maxBrackets || run > maxPrefixes {
 			at := fset.PositionFor(pos, false)
-			return &Refusal{Type: InvalidCode, Line: at.Line, Column: at.Column,
+			return &Refusal{Type: invalidCode, Line: at.Line, Column: at.Column,
 				Hint:    "Split the expression or the function into smaller parts.",
 				Message: fmt.Sprintf("%s:%d:%d: the program is nested too deeply", fileName, at.Line, at.Column)}
 		}
@@ -73,20 +73,20 @@ func (c *check) boundTree() *Refusal {
 		return !deep.IsValid()
 	})
 	if deep.IsValid() {
-		return c.refuse(InvalidCode, deep, "the program is nested too deeply",
+		return c.refuse(invalidCode, deep, "the program is nested too deeply",
 			"Split the expression or the function into smaller parts.")
 	}
 	s := &sizes{consts: map[string][]ast.Expr{}, types: map[string][]ast.Expr{}, known: map[string]float64{}}
 	s.collect(c.file)
 	for name := range s.consts {
 		if s.name(name, s.consts, s.constant) > maxConst {
-			return c.refuse(InvalidCode, s.consts[name][0].Pos(), "the constant "+name+" is too large",
+			return c.refuse(invalidCode, s.consts[name][0].Pos(), "the constant "+name+" is too large",
 				"Build long texts at run time, with strings.Repeat.")
 		}
 	}
 	for name := range s.types {
 		if s.name("type "+name, s.types, s.typ) > maxFields {
-			return c.refuse(InvalidCode, s.types[name][0].Pos(),
+			return c.refuse(invalidCode, s.types[name][0].Pos(),
 				fmt.Sprintf("the type %s is too large: it has more than %d fields, those of the structs and arrays in it counted", name, maxFields), "Use slices or pointers instead of structs within structs, and smaller interfaces.")
 		}
 	}

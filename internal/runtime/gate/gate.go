@@ -27,9 +27,9 @@ import (
 
 // Types of refusals.
 const (
-	InvalidCode      = report.InvalidCode
-	ToolRegistry     = report.ToolRegistry
-	DependencyPolicy = report.DependencyPolicy
+	invalidCode      = report.InvalidCode
+	toolRegistry     = report.ToolRegistry
+	dependencyPolicy = report.DependencyPolicy
 )
 
 // fileName is the name of a program's file in messages.
@@ -81,7 +81,7 @@ func (g *Gate) bounded(c *check) (*Program, *Refusal) { return within(g, c.run) 
 // from then on.
 func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 	if g.stuck {
-		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
+		return nil, &Refusal{Type: invalidCode, Message: "an earlier check did not end"}
 	}
 	type answer struct {
 		p *Program
@@ -108,7 +108,7 @@ func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 	}
 	// The check cannot be stopped, and it keeps using state that all checks share.
 	g.stuck = true
-	return nil, &Refusal{Type: InvalidCode, Message: "the program takes too long to check",
+	return nil, &Refusal{Type: invalidCode, Message: "the program takes too long to check",
 		Hint: "Write a simpler program."}
 }
 
@@ -145,11 +145,11 @@ type check struct {
 func (c *check) run() (p *Program, r *Refusal) {
 	defer func() {
 		if x := recover(); x != nil {
-			p, r = nil, &Refusal{Type: InvalidCode, Message: fmt.Sprintf("the program could not be checked: %v", x)}
+			p, r = nil, &Refusal{Type: invalidCode, Message: fmt.Sprintf("the program could not be checked: %v", x)}
 		}
 	}()
 	if len(c.source) > c.gate.opts.MaxSource {
-		return nil, &Refusal{Type: InvalidCode, Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed",
+		return nil, &Refusal{Type: invalidCode, Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed",
 			len(c.source), c.gate.opts.MaxSource),
 			Hint: "Write a shorter program; large tables do not belong in code."}
 	}
@@ -191,7 +191,7 @@ func (c *check) parse() *Refusal {
 		if errors.As(err, &list) {
 			return c.syntaxErrors(list)
 		}
-		return &Refusal{Type: InvalidCode, Message: err.Error()}
+		return &Refusal{Type: invalidCode, Message: err.Error()}
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *check) syntaxErrors(list scanner.ErrorList) *Refusal {
 			if strings.Contains(e.Msg, "'?'") {
 				say = "Go has no a ? b : c: write x := c, then if a { x = b }."
 			}
-			c.faultAt(InvalidCode, e.Pos, e.Msg, say)
+			c.faultAt(invalidCode, e.Pos, e.Msg, say)
 		}
 		lines[e.Pos.Line] = true
 	}

@@ -21,7 +21,7 @@ func (c *check) heldPolicy() *Refusal {
 	if h.at == nil {
 		return nil
 	}
-	return c.refuse(DependencyPolicy, h.at.Pos(), fmt.Sprintf("a value of type %s.%s is not available to programs: %s",
+	return c.refuse(dependencyPolicy, h.at.Pos(), fmt.Sprintf("a value of type %s.%s is not available to programs: %s",
 		h.what.Pkg().Name(), h.what.Name(),
 		clipLine(types.ExprString(h.at))), heldHint(h.what))
 }

@@ -94,8 +94,8 @@ func TestHeldTypes(t *testing.T) {
 				t.Fatal("accepted")
 			}
 			if want := "a value of type " + test.what +
-				" is not available"; r.Type != DependencyPolicy || !strings.Contains(r.Message, want) || r.Hint == "" {
-				t.Errorf("got %s %q (%s), want %s %q", r.Type, r.Message, r.Hint, DependencyPolicy, want)
+				" is not available"; r.Type != dependencyPolicy || !strings.Contains(r.Message, want) || r.Hint == "" {
+				t.Errorf("got %s %q (%s), want %s %q", r.Type, r.Message, r.Hint, dependencyPolicy, want)
 			}
 		})
 	}

@@ -92,13 +92,13 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 		for _, p := range c.gate.lib.allowed {
 			if p.Name() == pkg && !p.Shows(name) {
 				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path)),
-					DependencyPolicy
+					dependencyPolicy
 			}
 		}
 		if hint = knownHint(message); hint == "" {
 			hint = c.memberHint(pkg, name)
 		}
-		return hint, InvalidCode
+		return hint, invalidCode
 	}
 	if hint = c.hostHint(message); hint == "" {
 		hint = knownHint(message)
@@ -106,7 +106,7 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 	if hint == "" {
 		hint = selectionHint(message)
 	}
-	return hint, InvalidCode
+	return hint, invalidCode
 }
 
 // knownHint returns the hint of the first errorHint that matches the message, or "".
@@ -244,7 +244,7 @@ func (c *check) memberHint(pkg, name string) string {
 // packageNameHint returns the hint and refusal type for an undefined name that may be a package's.
 func (c *check) packageNameHint(name string) (hint, kind string) {
 	if name == "lt" || name == "gt" || name == "amp" {
-		return syntaxHint(c.source), InvalidCode
+		return syntaxHint(c.source), invalidCode
 	}
 	var paths []string
 	for path, p := range c.gate.lib.allowed {
@@ -254,14 +254,14 @@ func (c *check) packageNameHint(name string) (hint, kind string) {
 	}
 	if len(paths) > 1 {
 		slices.Sort(paths)
-		return "Import the one that you mean of " + strings.Join(paths, ", ") + ".", InvalidCode
+		return "Import the one that you mean of " + strings.Join(paths, ", ") + ".", invalidCode
 	}
 	for path, hint := range packageHints() {
 		if path == name || strings.HasSuffix(path, "/"+name) {
-			return fmt.Sprintf("Package %q is not available to programs. %s", path, hint), DependencyPolicy
+			return fmt.Sprintf("Package %q is not available to programs. %s", path, hint), dependencyPolicy
 		}
 	}
-	return "", InvalidCode
+	return "", invalidCode
 }
 
 // symbolHint suggests what to use instead of a hidden symbol of the package.

@@ -11,40 +11,40 @@ func TestHints(t *testing.T) {
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
 	const run = "func Run(call *recurgent.Call) (any, error) {\n\treturn 1, nil\n}\n"
 	tests := []struct{ name, source, kind, hint string }{
-		{"fence", "```go\n" + head + run + "```\n", InvalidCode, "without Markdown fences"},
-		{"text and fence", "Here it is:\n\n```go\n" + head + run + "```\nIt returns 1.", InvalidCode,
+		{"fence", "```go\n" + head + run + "```\n", invalidCode, "without Markdown fences"},
+		{"text and fence", "Here it is:\n\n```go\n" + head + run + "```\nIt returns 1.", invalidCode,
 			"without Markdown fences"},
-		{"text after", head + run + "\nThis returns 1.", InvalidCode, "one complete Go file"},
-		{"two files", head + run + "\npackage tool\n\nvar x = 1\n", InvalidCode, "Submit one file"},
-		{"no package clause", "import \"recurgent\"\n\n" + run, InvalidCode, "Begin the file with: package tool"},
-		{"escaped line breaks", strings.ReplaceAll(head+run, "\n", `\n`), InvalidCode, "line breaks"},
-		{"HTML entities", program("", "", "if 1 &lt; len(call.Args) {}"), InvalidCode, "HTML entities"},
-		{"package main without Run", "package main\n\nfunc main() {}\n", InvalidCode, "Declare func Run"},
-		{"Run of another name", strings.Replace(head+run, "Run", "Execute", 1), InvalidCode, "Declare func Run"},
+		{"text after", head + run + "\nThis returns 1.", invalidCode, "one complete Go file"},
+		{"two files", head + run + "\npackage tool\n\nvar x = 1\n", invalidCode, "Submit one file"},
+		{"no package clause", "import \"recurgent\"\n\n" + run, invalidCode, "Begin the file with: package tool"},
+		{"escaped line breaks", strings.ReplaceAll(head+run, "\n", `\n`), invalidCode, "line breaks"},
+		{"HTML entities", program("", "", "if 1 &lt; len(call.Args) {}"), invalidCode, "HTML entities"},
+		{"package main without Run", "package main\n\nfunc main() {}\n", invalidCode, "Declare func Run"},
+		{"Run of another name", strings.Replace(head+run, "Run", "Execute", 1), invalidCode, "Declare func Run"},
 		{"a function variable", head + "var Run = func(call *recurgent.Call) (any, error) { return 1, nil }\n",
-			InvalidCode, "Declare func Run"},
-		{"a context too", program("context", "func f(context.Context) {}", ""), DependencyPolicy,
+			invalidCode, "Declare func Run"},
+		{"a context too", program("context", "func f(context.Context) {}", ""), dependencyPolicy,
 			"no context is needed"},
-		{"a forgotten import that is not allowed", program("", "", "return os.Getenv(\"x\"), nil"), DependencyPolicy,
+		{"a forgotten import that is not allowed", program("", "", "return os.Getenv(\"x\"), nil"), dependencyPolicy,
 			"no environment"},
-		{"a forgotten import of a path", program("", "", "return http.Get(\"x\")"), DependencyPolicy, "call.Fetch"},
-		{"a forgotten import of several", program("", "", "return rand.Float64(), nil"), InvalidCode,
+		{"a forgotten import of a path", program("", "", "return http.Get(\"x\")"), dependencyPolicy, "call.Fetch"},
+		{"a forgotten import of several", program("", "", "return rand.Float64(), nil"), invalidCode,
 			`"math/rand", "math/rand/v2"`},
-		{"the host package's own path", "package tool\nimport \"example.com/x/recurgent\"\n" + run, DependencyPolicy,
+		{"the host package's own path", "package tool\nimport \"example.com/x/recurgent\"\n" + run, dependencyPolicy,
 			`Import "recurgent"`},
-		{"goquery", program("github.com/PuerkitoBio/goquery", "", ""), DependencyPolicy, `Import "recurgent/html"`},
-		{"the parser of x/net", program("golang.org/x/net/html", "", ""), DependencyPolicy, `Import "recurgent/html"`},
+		{"goquery", program("github.com/PuerkitoBio/goquery", "", ""), dependencyPolicy, `Import "recurgent/html"`},
+		{"the parser of x/net", program("golang.org/x/net/html", "", ""), dependencyPolicy, `Import "recurgent/html"`},
 		{"a method of goquery that is missing", program("recurgent/html", "",
-			"doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), InvalidCode,
+			"doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), invalidCode,
 			"A Selection has All, Attr, AttrOr, Children"},
 		{"a function of goquery that is missing", program("recurgent/html", "",
-			"doc, _ := html.Parse(\"\"); _ = html.NodeName(doc)"), InvalidCode,
+			"doc, _ := html.Parse(\"\"); _ = html.NodeName(doc)"), invalidCode,
 			"The package has CheckSelector, Document, EscapeString"},
 		{"a selector that is none", program("recurgent/html", "",
-			"doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), InvalidCode,
+			"doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), invalidCode,
 			"Write a CSS selector"},
-		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert them first"},
-		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode,
+		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), invalidCode, "assert them first"},
+		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), invalidCode,
 			"assert them first"},
 	}
 	g := newGate(t)
@@ -120,7 +120,7 @@ return 1, 2, nil`))
 			t.Errorf("fault %d: got %q, want %q", i, r.Errors[min(i, len(r.Errors)-1)], w)
 		}
 	}
-	if len(r.Errors) != len(want) || r.Type != DependencyPolicy || r.Hint != "" || r.Message != r.Errors[0] {
+	if len(r.Errors) != len(want) || r.Type != dependencyPolicy || r.Hint != "" || r.Message != r.Errors[0] {
 		t.Errorf("got %d faults, %s, %q", len(r.Errors), r.Type, r.Message)
 	}
 	many := ""

@@ -30,8 +30,8 @@ func (c *check) instancePolicy() *Refusal {
 		for len(work) > 0 {
 			t := work[len(work)-1]
 			work = work[:len(work)-1]
-			if TooNested(t) || seen.Len() > maxInstances {
-				return c.refuse(InvalidCode, id.Pos(), "the generic type "+id.Name+" instantiates itself without end",
+			if tooNested(t) || seen.Len() > maxInstances {
+				return c.refuse(invalidCode, id.Pos(), "the generic type "+id.Name+" instantiates itself without end",
 					"Let a generic type mention itself only with its own type parameters.")
 			}
 			parts(t, add)
@@ -68,8 +68,8 @@ func parts(t types.Type, add func(types.Type)) {
 	}
 }
 
-// TooNested reports whether type arguments nest deeper in t than a program may nest them.
-func TooNested(t types.Type) bool { return argDepth(t, 0) > maxArgDepth }
+// tooNested reports whether type arguments nest deeper in t than a program may nest them.
+func tooNested(t types.Type) bool { return argDepth(t, 0) > maxArgDepth }
 
 // argDepth returns how deeply type arguments nest in t. It stops counting beyond maxArgDepth.
 func argDepth(t types.Type, depth int) int {

@@ -23,7 +23,7 @@ func (c *check) syntaxPolicy() *Refusal {
 			if d := strings.TrimSpace(strings.TrimPrefix(comment.Text,
 				"//")); strings.HasPrefix(comment.Text, "//go:") ||
 				strings.HasPrefix(comment.Text, "//export ") || strings.HasPrefix(comment.Text, "// +build") {
-				c.fault(InvalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d),
+				c.fault(invalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d),
 					"Remove the directive.")
 			}
 		}
@@ -32,7 +32,7 @@ func (c *check) syntaxPolicy() *Refusal {
 	c.declPolicy()
 	ast.Inspect(c.file, func(n ast.Node) bool {
 		if g, ok := n.(*ast.GoStmt); ok {
-			c.fault(InvalidCode, g.Pos(), "go statements are not allowed",
+			c.fault(invalidCode, g.Pos(), "go statements are not allowed",
 				"A program has one goroutine: do one step after the other.")
 		}
 		return true
@@ -49,12 +49,12 @@ func (c *check) importPolicy() {
 		_, known := c.gate.lib.allowed[path]
 		switch {
 		case err != nil:
-			c.fault(InvalidCode, spec.Pos(), "an import path is not a string", "")
+			c.fault(invalidCode, spec.Pos(), "an import path is not a string", "")
 		case !known:
-			c.fault(DependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs",
+			c.fault(dependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs",
 				clipLine(path)), importHint(path))
 		case spec.Name != nil && spec.Name.Name == ".":
-			c.fault(DependencyPolicy, spec.Pos(), "dot imports are not allowed", "Import the package under its name.")
+			c.fault(dependencyPolicy, spec.Pos(), "dot imports are not allowed", "Import the package under its name.")
 		}
 	}
 }
@@ -69,17 +69,17 @@ func (c *check) declPolicy() {
 		}
 		switch f.Name.Name {
 		case "init":
-			c.fault(InvalidCode, f.Pos(), "init functions are not allowed",
+			c.fault(invalidCode, f.Pos(), "init functions are not allowed",
 				"Initialise package variables where they are declared, or in Run.")
 		case "Run":
 			run = f
 		}
 		if f.Body == nil {
-			c.fault(InvalidCode, f.Pos(), "function "+f.Name.Name+" has no body", "Write the function in Go.")
+			c.fault(invalidCode, f.Pos(), "function "+f.Name.Name+" has no body", "Write the function in Go.")
 		}
 	}
 	if run == nil {
-		c.fault(InvalidCode, token.NoPos, "the program has no function Run", "Declare "+allow.RunForm+".")
+		c.fault(invalidCode, token.NoPos, "the program has no function Run", "Declare "+allow.RunForm+".")
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *check) typePolicy() *Refusal {
 	// program in the same process.
 	touch := func(e ast.Expr, what string) {
 		if v := c.foreignVar(e); v != nil {
-			c.fault(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed",
+			c.fault(toolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed",
 				what, v.Pkg().Name(), v.Name()),
 				"Keep a variable of your own.")
 		}
@@ -173,7 +173,7 @@ func (c *check) runPolicy() {
 		good = good && !isNamed
 	}
 	if !good {
-		c.fault(InvalidCode, run.Pos(), "Run has the wrong signature: "+
+		c.fault(invalidCode, run.Pos(), "Run has the wrong signature: "+
 			strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+allow.RunForm+".")
 	}
 }

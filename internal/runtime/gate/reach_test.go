@@ -194,7 +194,7 @@ func TestReach(t *testing.T) {
 		}
 		_, refusal := g.Check(strings.ReplaceAll(source, `"`+allow.HostPath, `"`+allow.Host))
 		t.Logf("%s.%s.%s: %s", s.pkg, s.owner, s.name, s.what)
-		if refusal == nil || refusal.Type != DependencyPolicy ||
+		if refusal == nil || refusal.Type != dependencyPolicy ||
 			!strings.Contains(refusal.Message, "is not available") {
 			t.Errorf("a program gets %s by %s.%s.%s: %+v", s.what, s.pkg, s.owner, s.name, refusal)
 		}

@@ -41,7 +41,7 @@ func (c *check) selectorPolicy() (refused *Refusal) {
 				continue
 			}
 			if err := html.CheckSelector(constant.StringVal(v)); err != nil {
-				refused = c.refuse(InvalidCode, arg.Pos(), err.Error(),
+				refused = c.refuse(invalidCode, arg.Pos(), err.Error(),
 					"Write a CSS selector; :contains(\"text\"), :has(selector) and :not(selector) are known, those of jQuery are not.")
 				return false
 			}

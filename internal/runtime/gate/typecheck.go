@@ -77,6 +77,6 @@ func (c *check) typeErrors() {
 		c.fault(kind, e.Pos, plainMessage(e), hint)
 	}
 	if len(c.errs) > 0 && len(c.faults) == 0 {
-		c.fault(InvalidCode, c.errs[0].Pos, plainMessage(c.errs[0]), "")
+		c.fault(invalidCode, c.errs[0].Pos, plainMessage(c.errs[0]), "")
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 )
 
-// InboxRecommendation is the kind of an open recommendation. Package overview has the other kinds.
-const InboxRecommendation = "recommendation"
+// inboxRecommendation is the kind of an open recommendation. Package overview has the other kinds.
+const inboxRecommendation = "recommendation"
 
 // InboxKinds returns all kinds.
 func InboxKinds() []string {
-	return []string{overview.Approval, overview.Correction, overview.Proposal, InboxRecommendation, overview.Effects}
+	return []string{overview.Approval, overview.Correction, overview.Proposal, inboxRecommendation, overview.Effects}
 }
 
 // An InboxQuery selects a page of what awaits a person's decision.
@@ -67,20 +67,20 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 	}
 	policy := o.calls.Policy()
 	all := []overview.Wait{}
-	if q.Kind != InboxRecommendation {
+	if q.Kind != inboxRecommendation {
 		if all, err = o.overview.Waits(ctx, &policy); err != nil {
 			return nil, "", err
 		}
 	}
 	advice := map[string]Advice{}
-	if q.Kind == "" || q.Kind == InboxRecommendation {
+	if q.Kind == "" || q.Kind == inboxRecommendation {
 		open, err := o.openAdvice(ctx, true)
 		if err != nil {
 			return nil, "", err
 		}
 		for _, a := range open {
-			w := overview.Wait{ID: overview.NewID(InboxRecommendation, a.Role, a.Method, a.ID),
-				Kind: InboxRecommendation, Role: a.Role, Method: a.Method, Of: a.ID}
+			w := overview.Wait{ID: overview.NewID(inboxRecommendation, a.Role, a.Method, a.ID),
+				Kind: inboxRecommendation, Role: a.Role, Method: a.Method, Of: a.ID}
 			if len(a.Evidence) > 0 {
 				w.Since = ids.Time(a.Evidence[0]).UTC()
 			}

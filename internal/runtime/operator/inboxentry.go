@@ -65,7 +65,7 @@ type ProposalEvidence struct {
 func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	advice map[string]Advice) (*Waiting, error) {
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
-	if w.Kind == InboxRecommendation {
+	if w.Kind == inboxRecommendation {
 		return o.recommended(ctx, out, q, advice[w.Of]), nil
 	}
 	if w.Method == "" {

@@ -16,8 +16,8 @@ import (
 // Messages renders the conversation: a system message, the demos, the history, the current request. It returns an
 // *agent.InputError if the request is invalid.
 func Messages(r Request) ([]provider.Message, error) {
-	if !slices.Contains([]string{"", AdapterLines, AdapterJSON, AdapterJSONSchema}, r.Adapter) {
-		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/adapter",
+	if !slices.Contains([]string{"", adapterLines, adapterJSON, adapterJSONSchema}, r.Adapter) {
+		return nil, &agent.InputError{Code: codeInvalidInput, Pointer: "/adapter",
 			Detail: "must be lines, json or json_schema"}
 	}
 	if r.Limits == (history.Limits{}) {
@@ -64,7 +64,7 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 	}
 	raw, err := json.Marshal(map[string]any{"messages": demos})
 	if err != nil {
-		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
+		return nil, &agent.InputError{Code: codeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects"}
 	}
 	turns, err := history.Parse(raw, "demos", s, lim)
 	if err == nil {
@@ -74,7 +74,7 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 	if !errors.As(err, &e) {
 		return nil, err
 	}
-	code := CodeInvalidInput
+	code := codeInvalidInput
 	if e.Code == history.CodeTooLarge {
 		code = e.Code
 	}
@@ -119,7 +119,7 @@ func describe(f contract.Field) string {
 
 // form describes the form in which the model must write its answer.
 func form(r Request) string {
-	if r.Adapter == AdapterJSON || r.Adapter == AdapterJSONSchema {
+	if r.Adapter == adapterJSON || r.Adapter == adapterJSONSchema {
 		names := make([]string, len(r.Signature.Outputs))
 		for i, f := range r.Signature.Outputs {
 			name, _ := json.Marshal(f.Name) // a string always encodes

@@ -137,7 +137,7 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	}
 	var demos []json.RawMessage
 	if json.Unmarshal(given, &demos) != nil {
-		return sig, nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos",
+		return sig, nil, &agent.InputError{Code: codeInvalidInput, Pointer: "/demos",
 			Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
 	}
 	return sig, demos, fault(checkDemos(&sig, demos, storedDemos()))

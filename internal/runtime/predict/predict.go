@@ -25,13 +25,13 @@ import (
 
 // Values of Request.Adapter: the form in which the model is asked to answer. Lines and JSON are both read in any case.
 const (
-	AdapterLines      = "lines"       // Field: value
-	AdapterJSON       = "json"        // a JSON object
-	AdapterJSONSchema = "json_schema" // a JSON object, enforced by the server if it can
+	adapterLines      = "lines"       // Field: value
+	adapterJSON       = "json"        // a JSON object
+	adapterJSONSchema = "json_schema" // a JSON object, enforced by the server if it can
 )
 
-// CodeInvalidInput is the code of a request whose inputs do not fit the signature.
-const CodeInvalidInput = "invalid_input"
+// codeInvalidInput is the code of a request whose inputs do not fit the signature.
+const codeInvalidInput = "invalid_input"
 
 // A ReplyError reports that neither of the model's two replies fit.
 type ReplyError struct {
@@ -122,7 +122,7 @@ func (r Request) read(text string) (map[string]json.RawMessage, string) {
 func ask(ctx context.Context, p provider.Provider, r Request, messages []provider.Message) (provider.ChatReply, error) {
 	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner,
 		Charge: r.Charge}
-	if r.Adapter == AdapterJSONSchema {
+	if r.Adapter == adapterJSONSchema {
 		request.Schema = Schema(r.Signature)
 	}
 	reply, err := p.Chat(ctx, request)
@@ -180,7 +180,7 @@ func checkTurns(s *contract.Signature, turns []history.Turn) error {
 				continue
 			}
 			if broken := f.Check(v); broken != nil {
-				return &agent.InputError{Code: CodeInvalidInput, Pointer: fmt.Sprintf("/demos/%d/%s", i,
+				return &agent.InputError{Code: codeInvalidInput, Pointer: fmt.Sprintf("/demos/%d/%s", i,
 					escape(f.Name)), Detail: "breaks the schema of its field: " + broken.Message}
 			}
 		}
@@ -194,7 +194,7 @@ func checkInputs(r Request, historyField string) error {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(r.Inputs)) {
 		if !slices.ContainsFunc(r.Signature.Inputs, func(f contract.Field) bool { return f.Name == name }) {
-			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name),
+			return &agent.InputError{Code: codeInvalidInput, Pointer: "/inputs/" + escape(name),
 				Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
 		}
 		if name != historyField {
@@ -208,14 +208,14 @@ func checkInputs(r Request, historyField string) error {
 	for _, f := range ordinary(r.Signature) {
 		v, ok := r.Inputs[f.Name]
 		if !ok {
-			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing",
+			return &agent.InputError{Code: codeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing",
 				Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": "nothing"}}
 		}
 		if agent.Kind(v) == "null" {
 			continue
 		}
 		if _, reason := typed(f, v); reason != "" {
-			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason,
+			return &agent.InputError{Code: codeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason,
 				Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": agent.Kind(v)}}
 		}
 	}

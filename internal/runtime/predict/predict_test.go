@@ -117,7 +117,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	signature := `{"instructions":"Judge the review.","inputs":[{"name":"review","type":"string","description":"as the\n customer wrote it"},{"name":"tags","type":"array"},{"name":"history","type":"history"}],
 		"outputs":[{"name":"mood"},{"name":"stars","type":"integer","description":"1 to 5"},{"name":"details","type":"object"}]}`
-	for _, adapter := range []string{AdapterLines, AdapterJSON, AdapterJSONSchema} {
+	for _, adapter := range []string{adapterLines, adapterJSON, adapterJSONSchema} {
 		r := request(t, signature,
 			`{"tags":["b","a"],"review":"Good.\nVery good.","history":{"messages":[{"stars":2,"mood":"bad","review":"Meh."}]}}`)
 		r.Adapter = adapter
@@ -131,7 +131,7 @@ func TestGolden(t *testing.T) {
 		for _, m := range messages {
 			fmt.Fprintf(&b, "==== %s ====\n%s\n", m.Role, m.Content)
 		}
-		if adapter == AdapterJSONSchema {
+		if adapter == adapterJSONSchema {
 			fmt.Fprintf(&b, "==== schema ====\n%s\n", Schema(r.Signature))
 		}
 		path := filepath.Join("testdata", adapter+".txt")
@@ -287,8 +287,8 @@ func TestNestedOutputs(t *testing.T) {
 		{"name":"mood","type":"string","schema":{"enum":["good","bad"]}},
 		{"name":"items","schema":{"type":"array","minItems":1,"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"price":{"type":"number"}}}}}]}`
 	for name, c := range map[string]struct{ adapter, first, second string }{
-		"lines": {AdapterLines, "Mood: fine\nItems: []", "Mood: good\nItems: [{\"name\": \"milk\", \"price\": 1.5}]"},
-		"json": {AdapterJSONSchema, `{"mood":"good","items":[{"price":1}]}`,
+		"lines": {adapterLines, "Mood: fine\nItems: []", "Mood: good\nItems: [{\"name\": \"milk\", \"price\": 1.5}]"},
+		"json": {adapterJSONSchema, `{"mood":"good","items":[{"price":1}]}`,
 			"```json\n{\"mood\": \"good\", \"items\": [{\"name\": \"milk\", \"price\": 1.5}]}\n```"},
 	} {
 		p, s := start(t, text(c.first, c.second)...)
@@ -370,7 +370,7 @@ func TestSchemaIsSent(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, text(`{"answer":"ok"}`)...)
 	r := request(t, withHistory, `{"question":"q"}`)
-	r.Adapter = AdapterJSONSchema
+	r.Adapter = adapterJSONSchema
 	if _, err := Run(t.Context(), p, r); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (in *Input) shownTools() []Tool {
 	if in.Depth >= 2 {
 		return nil
 	}
-	return in.KnownTools[:min(len(in.KnownTools), MaxTools)]
+	return in.KnownTools[:min(len(in.KnownTools), maxTools)]
 }
 
 // fill renders the parts of the user message within the bounds.
@@ -56,7 +56,7 @@ func fill(in Input, b bounds) filled {
 		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff,
 		Wish: plain(in.Wish, 800)}
 	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
-		f.Kind = KindRegenerate
+		f.Kind = kindRegenerate
 	}
 	args, kwargs := in.Args, in.Kwargs
 	if args == nil {
@@ -155,7 +155,7 @@ func fillTurn(t Turn, most int) string {
 // earlierProgram returns the code with the tags escaped that could make a forge look like a repair. Everything else is
 // verbatim.
 func earlierProgram(code string) string {
-	code = cut(strings.TrimRight(code, "\n"), MaxFailedCode)
+	code = cut(strings.TrimRight(code, "\n"), maxFailedCode)
 	return regexp.MustCompile(`<(/?(?:failed|failure|earlier)_\w+>)`).ReplaceAllString(code, "&lt;$1")
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// ShortTokens bounds the request for a model with a small context, in tokens.
-const ShortTokens = 1800
+// shortTokens bounds the request for a model with a small context, in tokens.
+const shortTokens = 1800
 
 // smallContext is the largest context, in tokens, for which requests are short. An ordinary request with its reply
 // takes more than half of it.
@@ -17,7 +17,7 @@ const smallContext = 8192
 type bounds struct{ data, code, contract int }
 
 // ordinary are the bounds of a request to a model whose context is large or unknown.
-var ordinary = bounds{data: MaxArgs, code: MaxFailedCode, contract: maxContract}
+var ordinary = bounds{data: maxArgs, code: maxFailedCode, contract: maxContract}
 
 // leastQuoted is the smallest value of a bound: less would be useless.
 const leastQuoted = 64
@@ -37,10 +37,10 @@ var leaveOut = []func(*Input){
 	func(in *Input) { in.KnownTools, in.Connections, in.HistoryTurns, in.Turns = nil, nil, nil, nil },
 }
 
-// short renders a request of at most ShortTokens, or half of the context if that is less. It drops and shortens the
+// short renders a request of at most shortTokens, or half of the context if that is less. It drops and shortens the
 // least important parts first, and the contract last. The names of the role and the method are never cut.
 func short(in *Input) []provider.Message {
-	most := min(ShortTokens, in.ModelContext/2)
+	most := min(shortTokens, in.ModelContext/2)
 	b := ordinary
 	out := messages(*in, shortText, b)
 	fits := func() bool { return tokens(out) <= most }

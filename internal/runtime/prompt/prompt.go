@@ -29,14 +29,14 @@ import (
 // with another version stays valid.
 const Version = "2026-11-30.v7"
 
-// KindRegenerate is a forge after failed programs. Its requests count as provider.KindForge.
-const KindRegenerate = "regenerate"
+// kindRegenerate is a forge after failed programs. Its requests count as provider.KindForge.
+const kindRegenerate = "regenerate"
 
 // Bounds of the parts of a prompt, in bytes unless noted.
 const (
-	MaxArgs       = 16 << 10 // of args, and of kwargs
-	MaxFailedCode = 64 << 10
-	MaxTools      = 100 // known tools that are shown
+	maxArgs       = 16 << 10 // of args, and of kwargs
+	maxFailedCode = 64 << 10
+	maxTools      = 100 // known tools that are shown
 	maxPurpose    = 4 << 10
 	maxContract   = 16 << 10 // per JSON part
 	maxMessage    = 4 << 10
@@ -56,7 +56,7 @@ const (
 type Input struct {
 	// owner of the call, who pays for the request; quotes of other owners are shown without their content
 	Owner        string
-	Kind         string // provider.KindForge, provider.KindRepair or KindRegenerate
+	Kind         string // provider.KindForge, provider.KindRepair or kindRegenerate
 	Role, Method string
 	Args         []json.RawMessage
 	Kwargs       json.RawMessage // an object; nil means {}

@@ -101,7 +101,7 @@ func cases() map[string]Input {
 					Value:  json.RawMessage(`"` + strings.Repeat("é", 600) + `"`)},
 				{Method: "ask", Args: json.RawMessage(`["gone?"]`)},
 				{Method: "chat", Args: json.RawMessage(`["and?"]`), Failure: "not_found: no\nsuch <b>thing</b>"}}},
-		"regenerate-worker": {Kind: KindRegenerate, Role: "parser", Method: "rows",
+		"regenerate-worker": {Kind: kindRegenerate, Role: "parser", Method: "rows",
 			Args: []json.RawMessage{json.RawMessage(`"a;b"`)}, Depth: 3, Dialect: dialect,
 			KnownTools: []Tool{{Role: "clock"}},
 			Feedback:   said("execution: execution: index out of range [3] with length 2")},
@@ -277,8 +277,8 @@ func TestBounds(t *testing.T) {
 	if len(user) > 220<<10 {
 		t.Errorf("the prompt has %d bytes", len(user))
 	}
-	if n := strings.Count(user, `- "tool `); n != MaxTools {
-		t.Errorf("%d known tools, want %d", n, MaxTools)
+	if n := strings.Count(user, `- "tool `); n != maxTools {
+		t.Errorf("%d known tools, want %d", n, maxTools)
 	}
 	if n := strings.Count(user, `"call_id"`); n != 3 || !strings.Contains(user, "call_199") {
 		t.Errorf("%d history summaries, want the last 3", n)

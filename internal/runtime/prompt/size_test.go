@@ -59,7 +59,7 @@ func TestShortRequests(t *testing.T) {
 	for _, name := range []string{"ask", "forge-full", "repair-short"} {
 		in := cases()[name]
 		in.ModelContext = 4096
-		if n := tokens(Program(in)); n > ShortTokens {
+		if n := tokens(Program(in)); n > shortTokens {
 			t.Errorf("%s: %d tokens", name, n)
 		}
 		in.Args, in.Kwargs = []json.RawMessage{quoted, quoted}, json.RawMessage(`{"k":`+string(quoted)+`}`)
@@ -78,7 +78,7 @@ func TestShortRequests(t *testing.T) {
 		in.Contract = &agent.Contract{Purpose: "find what is asked",
 			Deliverable: json.RawMessage(`{"type":"object","required":["status"]}`)}
 		messages := Program(in)
-		if n := tokens(messages); n > ShortTokens {
+		if n := tokens(messages); n > shortTokens {
 			t.Errorf("%s, with much in it: %d tokens", name, n)
 		}
 		if user := messages[len(messages)-1].Content; !strings.Contains(user, "purpose: find what is asked\n") ||
@@ -89,7 +89,7 @@ func TestShortRequests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		in.Contract = &agent.Contract{Purpose: text, Deliverable: quoted, Acceptance: quoted, FailurePolicy: quoted}
-		if n := tokens(Program(in)); n > ShortTokens {
+		if n := tokens(Program(in)); n > shortTokens {
 			t.Errorf("%s, with a long contract: %d tokens", name, n)
 		}
 	}

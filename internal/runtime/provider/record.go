@@ -62,7 +62,7 @@ func (p *Record) Program(ctx context.Context, r Request) (Reply, error) {
 func (p *Record) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	reply, err := p.opts.Inner.Chat(ctx, r)
 	if err == nil {
-		p.add(Line{Kind: KindChat, Prompt: digest(r.Messages), Content: reply.Content, Usage: &reply.Usage})
+		p.add(Line{Kind: kindChat, Prompt: digest(r.Messages), Content: reply.Content, Usage: &reply.Usage})
 	}
 	return reply, err
 }

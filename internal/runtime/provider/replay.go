@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// KindChat is the kind of a recorded Chat, which is keyed by the digest of its messages.
-const KindChat = "chat"
+// kindChat is the kind of a recorded Chat, which is keyed by the digest of its messages.
+const kindChat = "chat"
 
 // Line is one line of a recording file. Lines of the same role, method and kind answer in order; the last one repeats.
 type Line struct {
@@ -95,7 +95,7 @@ func (l Line) invalid() string {
 		if l.Role == "" || l.Method == "" || strings.TrimSpace(l.Code) == "" && !l.Unchanged {
 			return "role, method and code must not be empty"
 		}
-	case KindChat:
+	case kindChat:
 		if l.Prompt == "" || l.Content == "" {
 			return "prompt and content must not be empty"
 		}
@@ -106,8 +106,8 @@ func (l Line) invalid() string {
 }
 
 func (l Line) key() [3]string {
-	if l.Kind == KindChat {
-		return [3]string{KindChat, l.Prompt, ""}
+	if l.Kind == kindChat {
+		return [3]string{kindChat, l.Prompt, ""}
 	}
 	return [3]string{l.Kind, l.Role, l.Method}
 }
@@ -150,7 +150,7 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 		return ChatReply{}, err
 	}
 	usage := agent.Usage{ModelRequests: 1}
-	l, ok := p.take([3]string{KindChat, digest(r.Messages), ""})
+	l, ok := p.take([3]string{kindChat, digest(r.Messages), ""})
 	if !ok {
 		return ChatReply{}, &Error{Type: agent.ErrProvider, Reason: ReasonNoAnswer, Usage: usage, final: true,
 			Message: fmt.Sprintf("the recording %s has no answer to this conversation; start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL to ask a model", p.source)}

@@ -46,13 +46,13 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhaus
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "exit", Message: "the runner ended in the middle of a call"}
 }
 
-// DetailEngine is the Detail of a Failure of a run, or of a program's preparation, caused by an internal fault of the
+// detailEngine is the Detail of a Failure of a run, or of a program's preparation, caused by an internal fault of the
 // engine.
-const DetailEngine = "engine"
+const detailEngine = "engine"
 
 // engineFault returns the Failure for an internal fault of the engine, which is not evidence against the program.
 func engineFault(why string) *Failure {
-	return &Failure{Type: agent.ErrRunnerCrash, Detail: DetailEngine, Message: "the engine failed: " + why, Ours: true,
+	return &Failure{Type: agent.ErrRunnerCrash, Detail: detailEngine, Message: "the engine failed: " + why, Ours: true,
 		Hint: "This is a fault of the daemon, not of the program. Please report it with the program's source."}
 }
 

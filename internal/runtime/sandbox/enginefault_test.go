@@ -31,7 +31,7 @@ func TestEngineFailure(t *testing.T) {
 		}
 	}
 	if _, f := p.Load(t.Context(), request("fault").Program,
-		agent.Owner{Name: "local"}); f == nil || f.Detail != DetailEngine || !f.Ours {
+		agent.Owner{Name: "local"}); f == nil || f.Detail != detailEngine || !f.Ours {
 		t.Errorf("Load: %+v", f)
 	}
 }

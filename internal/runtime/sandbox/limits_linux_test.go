@@ -224,7 +224,7 @@ func TestFewProcesses(t *testing.T) {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
 	}
 	const most = 4
-	room := func() (int, string) { return DaemonTasks() + most*RunnerTasks + RunnerTasks - 1, "a test" }
+	room := func() (int, string) { return daemonTasks() + most*RunnerTasks + RunnerTasks - 1, "a test" }
 	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 },
 		hooks{args: []string{wire.RunnerArg, "native"}, room: room})
 	var peak atomic.Int64
@@ -294,9 +294,9 @@ func TestRoomInStatus(t *testing.T) {
 		left int
 		want string
 	}{
-		{DaemonTasks() + 10*RunnerTasks, "on (room for all runners)"},
-		{DaemonTasks() + 10*RunnerTasks + 5, "on (room for all runners)"},
-		{DaemonTasks() + 10*RunnerTasks - 1, "on (at most 9 runners: pids.max is 100)"},
+		{daemonTasks() + 10*RunnerTasks, "on (room for all runners)"},
+		{daemonTasks() + 10*RunnerTasks + 5, "on (room for all runners)"},
+		{daemonTasks() + 10*RunnerTasks - 1, "on (at most 9 runners: pids.max is 100)"},
 	} {
 		_, got, err := mostRunners(10, func() (int, string) { return c.left, "pids.max is 100" })
 		if err != nil || got != c.want {
@@ -310,7 +310,7 @@ func TestRoomInStatus(t *testing.T) {
 		t.Errorf("no limit: %q, %v", got, err)
 	}
 	files, _ := fileLimit()
-	want := fmt.Sprintf("on (at most %d runners: the limit of open files (RLIMIT_NOFILE) is %d)", files/2/RunnerFiles,
+	want := fmt.Sprintf("on (at most %d runners: the limit of open files (RLIMIT_NOFILE) is %d)", files/2/runnerFiles,
 		files)
 	if _, got, err := mostRunners(files, func() (int, string) { return 0, "" }); err != nil || got != want {
 		t.Errorf("no limit of tasks: %q, %v; want %q", got, err, want)

@@ -198,7 +198,7 @@ func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Ti
 
 // noteFault counts and logs an internal fault of the engine.
 func (p *Pool) noteFault(f *Failure, checksum string) {
-	if f.Detail != DetailEngine {
+	if f.Detail != detailEngine {
 		return
 	}
 	p.mu.Lock()

@@ -64,8 +64,8 @@ func packageList() []string {
 	return out
 }
 
-// Document returns the text of docs/dialect.md.
-func Document() string {
+// document returns the text of docs/dialect.md.
+func document() string {
 	var b strings.Builder
 	b.WriteString(`# The Go that programs are written in
 

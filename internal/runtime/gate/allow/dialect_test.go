@@ -13,7 +13,7 @@ func TestDialectDocument(t *testing.T) {
 	t.Parallel()
 	const path = "../../../../docs/dialect.md"
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(Document()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(document()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -21,7 +21,7 @@ func TestDialectDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(data) != Document() {
+	if string(data) != document() {
 		t.Error("docs/dialect.md is not what Document returns; run UPDATE=1 go test ./internal/runtime/gate/allow -run DialectDocument")
 	}
 	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(),

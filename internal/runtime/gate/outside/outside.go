@@ -1,6 +1,6 @@
 // Package outside finds the external things that a program's text names: the hosts of URLs, HTTP methods that write,
 // and methods of other tools. It follows strings through constants, concatenation, fmt.Sprintf, variables, parameters
-// and lists, as long as the result is certain. Anything else that a program computes is reported as Computed. Every URL
+// and lists, as long as the result is certain. Anything else that a program computes is reported as computed. Every URL
 // in the text counts, whether the program fetches it or not.
 //
 // The result lets a person be asked in advance. It is not a security boundary: access is decided when a run asks for
@@ -19,8 +19,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// Computed stands, in a list, for names that the program computes.
-const Computed = "*"
+// computed stands, in a list, for names that the program computes.
+const computed = "*"
 
 // Limits of each list, and of a name in bytes. A program that exceeds them counts as one that computes names.
 const (
@@ -75,11 +75,11 @@ func Of(file *ast.File, info *types.Info) Named {
 	return Named{listed(f.hosts), listed(f.writes), listed(f.tools)}
 }
 
-// listed returns the names sorted, or only Computed if there are too many or one is too long.
+// listed returns the names sorted, or only computed if there are too many or one is too long.
 func listed(set map[string]bool) []string {
 	list := slices.Sorted(maps.Keys(set))
 	if len(list) > maxNamed || slices.ContainsFunc(list, func(name string) bool { return len(name) > maxName }) {
-		return []string{Computed}
+		return []string{computed}
 	}
 	return list
 }
@@ -139,7 +139,7 @@ func (f *finder) pointers(e ast.Expr) {
 }
 
 // computedRequest records that the program computes a request: any host, any method.
-func (f *finder) computedRequest() { f.hosts[Computed], f.writes[Computed] = true, true }
+func (f *finder) computedRequest() { f.hosts[computed], f.writes[computed] = true, true }
 
 // call records what a call reaches.
 func (f *finder) call(n *ast.CallExpr) {
@@ -174,10 +174,10 @@ func (f *finder) call(n *ast.CallExpr) {
 func (f *finder) value(s *ast.SelectorExpr) {
 	switch typ, name := f.method(s); {
 	case typ == "Call" && (name == "Fetch" || name == "FetchFile"):
-		f.hosts[Computed] = true
+		f.hosts[computed] = true
 	case typ == "Tool" && (name == "Call" || name == "CallWith"), typ == "Call" &&
 		(name == "Tool" || name == "Delegate"):
-		f.tools[Computed] = true
+		f.tools[computed] = true
 	}
 }
 
@@ -189,7 +189,7 @@ func (f *finder) methods(n *ast.InterfaceType) {
 			case "Fetch", "FetchWith", "FetchFile":
 				f.computedRequest()
 			case "Tool", "Delegate", "Call", "CallWith":
-				f.tools[Computed] = true
+				f.tools[computed] = true
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (f *finder) set(field string, value ast.Expr) {
 		for _, t := range f.flows.texts(value, 0) {
 			switch m := strings.ToUpper(t.begins); {
 			case !t.whole:
-				f.writes[Computed] = true
+				f.writes[computed] = true
 			case m != "" && m != "GET" && m != "HEAD":
 				f.writes[m] = true
 			}
@@ -254,7 +254,7 @@ func (f *finder) address(e ast.Expr) {
 	for _, t := range f.flows.texts(e, 0) {
 		switch origin, known := originOf(t); {
 		case !known:
-			f.hosts[Computed] = true
+			f.hosts[computed] = true
 		case origin != "":
 			f.hosts[origin] = true
 		}
@@ -269,7 +269,7 @@ func (f *finder) tool(receiver ast.Expr, args []ast.Expr) {
 	for _, r := range f.flows.roles(receiver, f.role, 0) {
 		for _, m := range f.flows.texts(args[0], 0) {
 			if !r.whole || !m.whole {
-				f.tools[Computed] = true
+				f.tools[computed] = true
 				continue
 			}
 			f.tools[r.begins+"."+m.begins] = true

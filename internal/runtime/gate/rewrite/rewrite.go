@@ -21,8 +21,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// SupportPath is the import path of package support.
-const SupportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
+// supportPath is the import path of package support.
+const supportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
 // prefix starts every name that the text adds to the program. If the program contains it, a number follows.
 const prefix = "RecurgentNative"
@@ -158,7 +158,7 @@ func (w *writer) importDecls() []ast.Decl {
 		}
 		return true
 	})
-	list := map[string]string{w.name("Support"): SupportPath}
+	list := map[string]string{w.name("Support"): supportPath}
 	for name := range used {
 		list[name.Name()] = name.Imported().Path()
 	}

@@ -41,16 +41,16 @@ func Flags(processor string) []string {
 // Support is the import path of the package that is linked into each executable.
 const Support = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
-// Maphash is the import path of the package that replaces hash/maphash in programs.
-const Maphash = Support + "/maphash"
+// maphash is the import path of the package that replaces hash/maphash in programs.
+const maphash = Support + "/maphash"
 
 // ImportMap returns the import map for the compiler, one line for each replaced import.
-func ImportMap() string { return allow.ImportMap() + "importmap hash/maphash=" + Maphash + "\n" }
+func ImportMap() string { return allow.ImportMap() + "importmap hash/maphash=" + maphash + "\n" }
 
 // Packages returns the import paths of the packages that executables are linked with, without the packages that these
 // import.
 func Packages() []string {
-	list := []string{Support, Maphash}
+	list := []string{Support, maphash}
 	for _, p := range allow.Packages() {
 		list = append(list, allow.TruePath(p.Path))
 	}

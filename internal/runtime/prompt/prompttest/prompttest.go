@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// Guidance is what every system message says of history.
-func Guidance() []string {
+// guidance is what every system message says of history.
+func guidance() []string {
 	return []string{"The conversation history is available as structured array records: call.History().",
 		"Prefer direct filtering and querying of the records", "over speculative abstraction",
 		"Do not assume that optional fields exist"}
@@ -52,7 +52,7 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 			}
 		}
 	}
-	for _, line := range Guidance() {
+	for _, line := range guidance() {
 		if !strings.Contains(system, line) {
 			return b, fmt.Errorf("the system message lacks %q", line)
 		}

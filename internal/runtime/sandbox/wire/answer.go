@@ -96,7 +96,7 @@ func (a *Answer) Put(f *Builder) {
 
 // ParseAnswer parses an answer and checks the nonce, the syntax of every value, and all bounds.
 func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	a := Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(),
 		Randomness: p.TakeUint()}
 	if p.bad {

@@ -33,7 +33,7 @@ func (c *Config) Put(f *Builder) {
 
 // ParseConfig parses a configuration. The result shares memory with the payload.
 func ParseConfig(payload []byte) (*Config, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	c := &Config{Memory: int64(p.TakeUint())}
 	for _, n := range []*int{&c.MaxValue, &c.MaxContext, &c.MaxDepth, &c.Parent, &c.Port} {
 		*n = int(p.TakeUint())
@@ -69,7 +69,7 @@ func (r *Ready) Put(f *Builder) {
 
 // ParseReady parses a report. Layers and Probes are nil if they are empty.
 func ParseReady(payload []byte) (*Ready, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	r := &Ready{Layers: p.TakeTexts(), Probes: p.TakeTexts(), Build: p.TakeText(maxReadyText)}
 	if !p.End() {
 		return nil, ErrFrame

@@ -27,7 +27,7 @@ const (
 // frameHead is the length of the header: four bytes of length and the kind.
 const frameHead = 5
 
-// Errors of Reader.Next and the Parse functions.
+// Errors of Reader.Next and the parse functions.
 var (
 	ErrFrameSize = errors.New("a frame longer than its bound")
 	ErrFrame     = errors.New("a frame that does not parse")
@@ -110,8 +110,8 @@ type Parser struct {
 	bad bool
 }
 
-// Parse returns a Parser of the payload.
-func Parse(payload []byte) Parser { return Parser{b: payload} }
+// parse returns a Parser of the payload.
+func parse(payload []byte) Parser { return Parser{b: payload} }
 
 func (p *Parser) fail() {
 	p.bad, p.b = true, nil

@@ -52,7 +52,7 @@ func (l *Launch) Put(f *Builder) {
 
 // ParseLaunch parses a launch. The result shares memory with the payload.
 func ParseLaunch(payload []byte) (*Launch, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	l := &Launch{Confine: *takeConfinement(&p), Require: p.TakeStrings(), Path: p.TakeString(), Args: p.TakeStrings(),
 		Env: p.TakeStrings()}
 	l.Dir, l.Keep, l.Files = int(p.TakeUint()), int(p.TakeUint()), int(p.TakeUint())

@@ -14,7 +14,7 @@ func PutLoad(f *Builder, source string) {
 
 // ParseLoad parses the frame of PutLoad.
 func ParseLoad(payload []byte) (source string, err error) {
-	p := Parse(payload)
+	p := parse(payload)
 	source = p.TakeString()
 	if !p.End() {
 		return "", ErrFrame
@@ -72,7 +72,7 @@ const maxEngine = 64
 // ParseLoaded parses a runner's report. Exactly one field of the result is set. Every text is valid UTF-8 and bounded;
 // those in Facts and Refusal are bounded by the length of the payload.
 func ParseLoaded(payload []byte) (*Loaded, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	return takeLoaded(&p)
 }
 

@@ -72,7 +72,7 @@ func (q *Question) Put(f *Builder) {
 
 // ParseQuestion parses a question of the run with this nonce. Its parameters are compact JSON of at most depth levels.
 func ParseQuestion(payload []byte, nonce uint64, depth int) (Question, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint(),
 		Data: p.TakeBytes()}
 	if !p.End() || q.Nonce != nonce {
@@ -119,7 +119,7 @@ func (r *Reply) Put(f *Builder) {
 
 // ParseReply parses the reply to the question with this nonce and id. Body shares memory with the payload.
 func ParseReply(payload []byte, nonce, id uint64) (Reply, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	r := Reply{Nonce: p.TakeFixed(), ID: p.TakeUint(), Holds: p.TakeByte()}
 	switch r.Holds {
 	case ReplyRefused:

@@ -50,7 +50,7 @@ func (r *Run) Put(f *Builder) {
 // ParseRun parses a run. The result shares no memory with the payload, because a program reads its arguments after the
 // frame has been overwritten.
 func ParseRun(payload []byte) (*Run, error) {
-	p := Parse(payload)
+	p := parse(payload)
 	r := &Run{Nonce: p.TakeFixed(), Now: time.Unix(0, int64(p.TakeFixed())).UTC(), Seed: p.TakeFixed(),
 		Depth: int(p.TakeUint())}
 	r.Role, r.Method, r.CallID, r.TraceID = p.TakeString(), p.TakeString(), p.TakeString(), p.TakeString()

@@ -43,11 +43,11 @@ func (e *ToolLimit) Error() string {
 		e.Bound, e.Most)
 }
 
-// MaxNativeText bounds the text that a runner writes for the compiler, in bytes.
-const MaxNativeText = 4 << 20
+// maxNativeText bounds the text that a runner writes for the compiler, in bytes.
+const maxNativeText = 4 << 20
 
 // MaxChecked bounds the payload of a Checked, in bytes.
-const MaxChecked = MaxNativeText + MaxFacts
+const MaxChecked = maxNativeText + MaxFacts
 
 // PutNativeText builds the frame in f that asks a runner to check a source and to write the text for the compiler.
 func PutNativeText(f *Builder, source string) {
@@ -61,9 +61,9 @@ type Checked struct {
 	Text string // set together with Facts
 }
 
-// Put builds the frame in f. A text longer than MaxNativeText is replaced by an error.
+// Put builds the frame in f. A text longer than maxNativeText is replaced by an error.
 func (c *Checked) Put(f *Builder) {
-	if len(c.Text) > MaxNativeText {
+	if len(c.Text) > maxNativeText {
 		c = &Checked{Loaded: Loaded{Error: "its text is too long for the compiler"}}
 	}
 	f.Begin(KindTextDone)
@@ -73,8 +73,8 @@ func (c *Checked) Put(f *Builder) {
 
 // ParseChecked parses a payload of at most MaxChecked bytes. It makes the same checks as ParseLoaded.
 func ParseChecked(payload []byte) (*Checked, error) {
-	p := Parse(payload)
-	text := p.TakeText(MaxNativeText)
+	p := parse(payload)
+	text := p.TakeText(maxNativeText)
 	l, err := takeLoaded(&p)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func entry(name, text string, brief bool) Entry {
 		if strings.Contains(text, "try(") {
 			text += try
 		}
-		e.Source = Head(text) + text
+		e.Source = head(text) + text
 	}
 	return e
 }
@@ -81,8 +81,8 @@ func try(f func()) (text string) {
 }
 `
 
-// Head returns the package clause and the imports that the text needs.
-func Head(text string) string {
+// head returns the package clause and the imports that the text needs.
+func head(text string) string {
 	var b strings.Builder
 	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
 	for _, p := range allow.Packages() {
@@ -110,7 +110,7 @@ func readSnippets(file string) ([]Entry, error) {
 		if !ok {
 			return nil, fmt.Errorf("no program: %s", line)
 		}
-		out = append(out, Entry{Name: "snippets/" + name, Calls: []string{"[]"}, Source: Head(expr) +
+		out = append(out, Entry{Name: "snippets/" + name, Calls: []string{"[]"}, Source: head(expr) +
 			"type runtimeError interface {\n\terror\n\tRuntimeError()\n}\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn " + expr + ", nil\n}\n"})
 	}
 	return out, nil

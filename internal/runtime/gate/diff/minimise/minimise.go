@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// BatchSize is the most programs that holds is called with at once.
-const BatchSize = 24
+// batchSize is the most programs that holds is called with at once.
+const batchSize = 24
 
 // Program returns the smallest program it finds for which holds is true. It calls holds with many programs at a time,
 // because building many costs little more than building one; all of them type-check with imp. Functions for which keep
@@ -49,7 +49,7 @@ func (m *minimiser) pass(source string, change edit) string {
 			var tried [][]int
 			var texts []string
 			_, n = m.apply(source, change, nil)
-			for ; start < n && len(texts) < BatchSize; start += size {
+			for ; start < n && len(texts) < batchSize; start += size {
 				chunk := span(start, min(start+size, n))
 				if text, _ := m.apply(source, change, chunk); text != "" && len(text) < len(source) {
 					tried, texts = append(tried, chunk), append(texts, text)

@@ -76,7 +76,7 @@ func buildEntries(dir, host string, entries []corpus.Entry) (binary string, err 
 			}
 		}
 	}
-	write("driver/main.go", Driver)
+	write("driver/main.go", driver)
 	var imports, table strings.Builder
 	for i, e := range entries {
 		write(fmt.Sprintf("p%d/program.go", i), e.Source)

@@ -42,11 +42,11 @@ const (
 
 const jobLimit = 20 * time.Second
 
-// Driver is package main of a native binary without func table() []job, which lists the calls. The binary writes one
+// driver is package main of a native binary without func table() []job, which lists the calls. The binary writes one
 // Result per line. Its argument is the number of calls to skip.
 //
 //go:embed driver.go.txt
-var Driver string
+var driver string
 
 var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
 
@@ -72,7 +72,7 @@ func Run(programs []generate.Program) ([]Result, error) {
 			kept = slices.Delete(kept, i, i+1)
 			continue
 		}
-		results, err := RunJobs(binary, len(kept))
+		results, err := runJobs(binary, len(kept))
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func build(dir string, programs []generate.Program) (string, error) {
 		fmt.Fprintf(&table, "\t\t{\"%d\", tool.%s, \"[]\"},\n", i, p.Main)
 	}
 	b.compile("tool", files...)
-	b.compile("main", b.write("driver.go", Driver),
+	b.compile("main", b.write("driver.go", driver),
 		b.write("table.go", "package main\n\nimport \"tool\"\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+
 			"\t}\n}\n"))
 	binary := filepath.Join(dir, "native")
@@ -147,8 +147,8 @@ func (b *builder) run(tool string, args ...string) {
 	}
 }
 
-// RunJobs runs all jobs of a native binary. If a job ends the process, it restarts the binary after that job.
-func RunJobs(binary string, count int) ([]Result, error) {
+// runJobs runs all jobs of a native binary. If a job ends the process, it restarts the binary after that job.
+func runJobs(binary string, count int) ([]Result, error) {
 	var out []Result
 	for len(out) < count {
 		var stderr bytes.Buffer
