@@ -219,8 +219,8 @@ func startSecured(t *testing.T, binary string) (address string) {
 	return startDaemon(t, binary, "https://", "--auth-tokens-file", tokens, "--tls-cert", cert, "--tls-key", key)
 }
 
-// buildDaemon builds the daemon with the compiler that it carries: one of a plain go build would compile the packages of
-// programs first, during which no call ends.
+// buildDaemon builds the daemon with the compiler that it carries: one of a plain go build would compile the packages
+// of programs first, during which no call ends.
 func buildDaemon(t *testing.T) (binary string) {
 	t.Helper()
 	binary = t.TempDir() + "/recurgentd"

@@ -71,8 +71,8 @@ func TestWatchersLeaveConnections(t *testing.T) {
 	}
 }
 
-// A watcher learns that a namespace was erased before the erasure returns. A namespace of the same name that is used from
-// then on stays usable.
+// A watcher learns that a namespace was erased before the erasure returns. A namespace of the same name that is used
+// from then on stays usable.
 func TestNamespaceIsUsedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	stores, _ := opened(t, pgtest.NewDatabase(t), 1)

@@ -17,9 +17,9 @@ type Program struct {
 	Name   string
 	Class  string // cpu, mem, fs, net, proc, escape, output, panic, race, leak, poison
 	Source string // the whole file
-	// Allow lists the permitted outcomes of a call: "value", "value=<JSON>", "authored" (an error of recurgent.Fail), or
-	// an error type of the runtime ("tool_error" is an error without a type). "corrected=" with a JSON value or an error
-	// type permits an outcome of the corrected program, if programs are corrected before they run.
+	// Allow lists the permitted outcomes of a call: "value", "value=<JSON>", "authored" (an error of recurgent.Fail),
+	// or an error type of the runtime ("tool_error" is an error without a type). "corrected=" with a JSON value or an
+	// error type permits an outcome of the corrected program, if programs are corrected before they run.
 	Allow []string
 }
 
