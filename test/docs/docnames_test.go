@@ -108,7 +108,7 @@ func checkCommand(t *testing.T, at string, words []string) {
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	tests := map[string]bool{}
-	for _, top := range []string{"../../internal", "../../test", "../../deploy"} {
+	for _, top := range []string{"../../internal", "../../test", "../../deploy", "../../bench"} {
 		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err
