@@ -35,7 +35,7 @@ func (a *asker) Ask(op string, params, result any) error {
 		answer, err = a.run.fetchedAgain(raw)
 	case op == "fetch_file":
 		answer, err = a.run.fetchFile(raw)
-	case op == "create" && recorded:
+	case op == "create" && (recorded || a.run.check):
 		answer, err = a.run.createAgain(raw)
 	case op == "create":
 		answer, err = a.run.createFile(raw)

@@ -93,7 +93,7 @@ func readFile(path string, v any) error {
 // Check runs a program on a case, without network or model. The error describes how the answer differs, or is
 // ErrOutside.
 func Check(programs []Program, p Program, c Case) error {
-	r := &run{host: &Host{Programs: programs}, held: maps.Clone(c.Files), dir: c.dir}
+	r := &run{host: &Host{Programs: programs}, check: true, held: maps.Clone(c.Files), dir: c.dir}
 	defer r.closeAll()
 	if c.Effects != nil {
 		r.tape = &tape{}

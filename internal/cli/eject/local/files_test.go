@@ -189,3 +189,30 @@ func TestMadeAgain(t *testing.T) {
 		}
 	}
 }
+
+// A call that failed has recorded no file that it made, and its program may make it in a test all the same.
+func TestMadeByACallThatFailed(t *testing.T) {
+	t.Parallel()
+	fails := func(call *recurgent.Call) (any, error) {
+		made, err := call.Create("made.txt", "text/plain")
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprint(made, "made")
+		if err := made.Close(); err != nil {
+			return nil, err
+		}
+		text, err := call.ReadFile(made)
+		return nil, recurgent.Fail("not_today", fmt.Sprint(string(text), err))
+	}
+	p := Program{Role: "r", Method: "fails", Run: fails}
+	for _, tape := range []string{"", `{"asks":[{"op":"tools","params":{},"result":[]}]}`} {
+		c := Case{Expect: Expectation{ErrorType: "not_today"}, Effects: json.RawMessage(tape)}
+		if tape == "" {
+			c.Effects = nil
+		}
+		if err := Check([]Program{p}, p, c); err != nil {
+			t.Errorf("with the tape %q: %v", tape, err)
+		}
+	}
+}

@@ -79,6 +79,7 @@ type run struct {
 	host   *Host
 	nested int
 	tape   *tape  // recorded answers; nil means live
+	check  bool   // of a case, without a directory for files
 	lacks  string // a request of the program that nothing answers here
 
 	held map[string]HeldFile // files of the case
