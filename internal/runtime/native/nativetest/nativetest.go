@@ -48,7 +48,8 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 		return dirs, err
 	}
 	dir := filepath.Join(own, fmt.Sprintf("compiled-%.8x", sha256.Sum256([]byte(module))))
-	if err := errors.Join(dropOrphans(own), os.MkdirAll(dir, 0o711),
+	dropOrphans(own)
+	if err := errors.Join(os.MkdirAll(dir, 0o711),
 		os.WriteFile(filepath.Join(dir, moduleFile), []byte(module), 0o600)); err != nil {
 		return dirs, err
 	}
@@ -59,20 +60,19 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 // moduleFile is the name of the file that holds the path of the copy's go.mod.
 const moduleFile = "module"
 
-// dropOrphans removes the directories of copies that no longer exist.
-func dropOrphans(own string) error {
-	names, err := filepath.Glob(filepath.Join(own, "compiled*"))
-	errs := []error{err}
+// dropOrphans removes the directories of copies that no longer exist. Several test processes may remove one at the same
+// time, so that none of them can rely on its end.
+func dropOrphans(own string) {
+	names, _ := filepath.Glob(filepath.Join(own, "compiled*"))
 	for _, name := range names {
 		module, err := os.ReadFile(filepath.Join(name, moduleFile))
 		if err != nil { // it is being created
 			continue
 		}
 		if _, err := os.Stat(string(module)); errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, os.RemoveAll(name))
+			_ = os.RemoveAll(name)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // goEnv returns a setting of the go command.
