@@ -7,7 +7,7 @@ import (
 )
 
 // runnerParts are all packages of the runner's program beside the standard library's, by the directory that they are
-// below. What is added here starts with every runner, and stands beside every program that a model wrote.
+// below. A package added here starts with every runner, and shares its process with programs of models.
 var runnerParts = []string{
 	module + "cmd/recurgent-runner",
 	module + "internal/lazy",

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is left out of a program's deliverable is missing in what is stored, and the rest is checked as before.
+// Constraints left out of a program's deliverable are not stored, and the rest is checked as before.
 func TestWithoutSenseless(t *testing.T) {
 	t.Parallel()
 	for deliverable, want := range map[string]string{

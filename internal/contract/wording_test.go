@@ -44,7 +44,7 @@ func TestWordsThatAreTheSame(t *testing.T) {
 	}
 }
 
-// What people registered is kept apart from what programs, sessions and calls bring. Only registered text is kept.
+// Text that people registered is separate from that of programs, sessions and calls. Only registered text is kept.
 func TestWhoseWordsTheyAre(t *testing.T) {
 	t.Parallel()
 	a, b := said("a", "", ""), said("b", `["c"]`, "")

@@ -162,7 +162,7 @@ func report(ctx context.Context, stages *progress.Log, asked *request, say func(
 	}
 }
 
-// underWay describes a running call of which nothing else is known.
+// underWay describes a running call if nothing else is known about it.
 const underWay = "the call is under way"
 
 // stage describes an event of a call, or returns "" if clients need not see it. The event may lack its data: a log
@@ -281,7 +281,7 @@ func faultText(err error) string {
 }
 
 // checked validates arguments with package strict. It accepts an object, or a string that contains one, as some clients
-// send it. It returns nil for none.
+// send it. It returns nil if there is none.
 func checked(arguments json.RawMessage) (json.RawMessage, error) {
 	if text, ok := strict.String(arguments); ok {
 		arguments = json.RawMessage(text)

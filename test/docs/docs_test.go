@@ -218,7 +218,7 @@ func matches(want, got string) bool {
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`).MatchString(got)
 }
 
-// What goes to a shell in the guides is all run: no other block has commands, and none is for a daemon that no test
+// All shell commands in the guides are run: no other block has commands, and none is for a daemon that no test
 // starts.
 func TestGuidesAreRun(t *testing.T) {
 	t.Parallel()

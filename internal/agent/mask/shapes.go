@@ -71,7 +71,7 @@ func dotted(c byte) bool     { return word(c) || c == '.' }
 // shortestShape is a lower bound of the length of all shapes.
 const shortestShape = 16
 
-// inRun marks the characters of which secrets consist. A run is a stretch of them. Most texts have no run of
+// inRun marks the characters that secrets consist of. A run is a stretch of them. Most texts have no run of
 // shortestShape characters, and are skipped in steps of nearly that length.
 var inRun = func() (table [256]bool) {
 	for c := range 256 {

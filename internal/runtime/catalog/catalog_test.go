@@ -201,7 +201,7 @@ func TestOutage(t *testing.T) {
 	s.want("calculator__add")
 }
 
-// What was read before the store failed is in the next list.
+// The next list has the entries read before the store failed.
 func TestOutageWithinABatch(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// What has only one meaning is repaired, and the repair is reported.
+// A fault with only one meaning is repaired, and the repair is reported.
 func TestFixKinds(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
@@ -595,7 +595,7 @@ func TestFixKinds(t *testing.T) {
 	}
 }
 
-// What a repair could turn into another value is refused: by the compiler, or by a fault if it compiles.
+// A program that a repair could change the value of is refused: by the compiler, or by a fault if it compiles.
 func TestFixRefuses(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"

@@ -111,7 +111,7 @@ func goodPrograms(t testing.TB) map[string]string {
 	return all
 }
 
-// What is ambiguous is left to the model, and values that the program creates do not count as JSON.
+// Ambiguous faults are left to the model, and values that the program creates do not count as JSON.
 func TestFixLeavesAmbiguity(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"

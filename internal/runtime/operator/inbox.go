@@ -115,7 +115,7 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 // inboxPlace returns the last entry of the previous page, or nil for the first page.
 func inboxPlace(cursor string) (*overview.Wait, error) {
 	if cursor == "" {
-		return nil, nil // the start is no place
+		return nil, nil // the start is not a place
 	}
 	since, id, ok := strings.Cut(cursor, ",")
 	at, err := time.Parse(time.RFC3339, since)

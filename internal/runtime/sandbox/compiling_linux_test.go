@@ -110,7 +110,7 @@ func TestProgramsAreCompiled(t *testing.T) {
 	}
 }
 
-// What the compiler refused before is refused again without another check and compilation.
+// A program that the compiler refused is refused again without another check and compilation.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 	c := &testCompiler{refused: &CompileError{"the program is too large to compile"}}

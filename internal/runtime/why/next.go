@@ -65,7 +65,7 @@ func (s *steps) judge(in *Input) {
 	e := &in.Call.Log
 	answered := e.ProgramSource != agent.SourceNone && e.ProgramSource != ""
 	unkept := in.Artifact == nil // such as after a first call that ended in its program's own error
-	// an outage is no example: a later program would have to fail as well
+	// an outage is not an example: a later program would have to fail as well
 	right := e.MayBeRight() && !outage(e)
 	if !answered || e.ReplayableReason == agent.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || unkept &&
 		!right {

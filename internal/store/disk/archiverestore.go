@@ -20,7 +20,7 @@ func (p *archive) Restore(ctx context.Context, targets []store.Target, audit age
 	}
 	p.n.flusher.archive.Lock()
 	defer p.n.flusher.archive.Unlock()
-	// What was just archived must be in its files.
+	// The files must hold the entry that was just archived.
 	if err := p.n.flusher.sync(); err != nil {
 		return err
 	}

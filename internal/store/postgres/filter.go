@@ -47,7 +47,7 @@ func (f *filter) equal(column, text string) {
 	}
 }
 
-// between adds the condition that the time lies in [since, until). A zero time is no bound.
+// between adds the condition that the time lies in [since, until). A zero time means no bound.
 func (f *filter) between(column string, since, until time.Time) {
 	if !since.IsZero() {
 		f.and(column+" >= ?", since)

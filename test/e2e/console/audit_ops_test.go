@@ -37,7 +37,7 @@ func TestOpsUndoInMessage(t *testing.T) {
 	p.clean()
 }
 
-// What was undone is marked so on each page of the audit trail, wherever its undo stands, and no undo is offered that
+// An undone operation is marked on each page of the audit trail, wherever its undo stands, and no undo is offered that
 // would be refused; an entry says why, and leads to the one that undid it.
 func TestOpsAuditPages(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))

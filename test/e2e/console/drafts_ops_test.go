@@ -52,7 +52,7 @@ func (p *page) away(meanwhile func()) {
 	}
 }
 
-// What was typed and not saved is there again when one comes back to the page, says so, says what others have stored in
+// Unsaved text is there again when one comes back to the page, says so, says what others have stored in
 // the meantime, and is discarded by a button. The browser asks before a tab goes with it, and only then.
 func TestOpsDrafts(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
@@ -197,7 +197,7 @@ func TestOpsDrafts(t *testing.T) {
 	p.clean()
 }
 
-// What was typed is in the tab's memory alone. It is gone by signing out, and on all pages but the one that is shown
+// Typed text is in the tab's memory alone. It is gone by signing out, and on all pages but the one that is shown
 // where another token is needed; somebody else finds nothing there either.
 func TestOpsDraftsEnd(t *testing.T) {
 	id := oidctest.New(t)

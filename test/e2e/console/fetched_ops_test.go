@@ -11,9 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a program fetched from a hostile page is text wherever it shows: in values, errors, context, effects, evidence,
-// examples and the audit trail; so are the names of principals and sessions, what stands in an address, and links that
-// are scripts.
+// Content that a program fetched from a hostile page is text wherever it shows: in values, errors, context, effects,
+// evidence, examples and the audit trail; so are the names of principals and sessions, what stands in an address, and
+// links that are scripts.
 func TestOpsHostileFetches(t *testing.T) {
 	const (
 		markup = `<script>canary()</script><img src=x onerror=canary()><svg onload=canary()></svg><iframe srcdoc="<script>parent.canary()</script>"></iframe><a href="javascript:canary()">x</a>` +

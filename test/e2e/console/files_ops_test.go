@@ -93,7 +93,7 @@ const hostileDrawing = `<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/
 func pageAt(w *watched) string    { return fmt.Sprintf(hostilePage, w.URL) }
 func drawingAt(w *watched) []byte { return fmt.Appendf(nil, hostileDrawing, w.URL) }
 
-// What comes is shown as what it is: tables, pages, drawings, pictures and texts. A page and a drawing of somebody else
+// Each result is shown by its kind: tables, pages, drawings, pictures and texts. A page and a drawing of somebody else
 // run nothing, load nothing and lead nowhere.
 func TestOpsFilesOfResults(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})

@@ -148,8 +148,8 @@ func TestOpsOddBrowserAndValues(t *testing.T) {
 	p.clean()
 }
 
-// What a proxy or a broken connection makes of a reply is said, with what to do. A token that no header can carry is
-// refused at once, and whoever has one that fails can sign out.
+// The page reports a reply that a proxy or a broken connection damaged, with what to do. A token that no header can
+// carry is refused at once, and whoever has one that fails can sign out.
 func TestOpsBrokenReplies(t *testing.T) {
 	const root, slow = "0123456789abcdef-root", "0123456789abcdef-slow"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",

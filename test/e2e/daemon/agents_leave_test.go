@@ -33,7 +33,7 @@ func (a *mcpClient) left(d *rig.Daemon, arguments object,
 	return cancel, callID, end
 }
 
-// What a model writes for a client that goes is finished and kept: the next call asks no model. A client that goes
+// A program for a client that has left is finished and kept: the next call asks no model. A client that goes
 // while a program runs cancels its call, as the protocol says, and one that is too slow ends in a timeout.
 func TestMCPForgeOutlivesItsClient(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ func (a *rawAgent) shake(begin, version string) object {
 	return result
 }
 
-// What is no message on stdin is answered with the error that fits and ends nothing; what stands last is answered, too,
+// A line that is not a message gets the fitting error and ends nothing; what stands last is answered, too,
 // and nothing of a request comes after its result.
 func TestMCPStdioLines(t *testing.T) {
 	t.Parallel()

@@ -238,8 +238,8 @@ func swap(t *testing.T, path, text string) {
 	}
 }
 
-// What no export writes refuses the whole archive, with a word on what to do, and leaves no directory that a daemon
-// would take for its own.
+// An entry that no export writes refuses the whole archive, with a word on what to do, and leaves no directory that a
+// daemon would take for its own.
 func TestArchivesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))

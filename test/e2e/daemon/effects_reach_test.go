@@ -153,8 +153,8 @@ func TestARepairWaitsForWhatItReaches(t *testing.T) {
 	}
 }
 
-// What a program reaches already, by whatever spelling, needs nobody: a repair of it serves at once. By the policy
-// allow every repair does.
+// A host that a program reaches already, in any spelling, needs no approval: a repair of it serves at once. By the
+// policy allow every repair does.
 func TestARepairWithinItsReachServes(t *testing.T) {
 	t.Parallel()
 	own := newUpstream(t)

@@ -74,7 +74,7 @@ func TestCallWithFiles(t *testing.T) {
 
 	mine := filepath.Join(out, "mine.csv")
 	rig.WriteAt(t, mine, "keep me")
-	// What is in the way stays, the rest is saved, and the command that replaces it is named, and works.
+	// The file in the way stays, the rest is saved, and the command that replaces it is named, and works.
 	_, stderr, code = call(`["mine.csv","other.csv"]`)
 	again := regexp.MustCompile(`mine\.csv exists; recurgentd (files get file_\w+ --out \S+ --overwrite) replaces it`).
 		FindStringSubmatch(stderr)

@@ -118,7 +118,7 @@ func TestRepairsKeepWhatFetchedFilesShowed(t *testing.T) {
 	}
 }
 
-// What a host answers with another status than 2xx is an error of the kind that programs return for it; who refuses at
+// An answer with another status than 2xx is an error of the kind that programs return for it; who refuses at
 // first is not held against the program.
 func TestFilesThatAreNotThere(t *testing.T) {
 	t.Parallel()

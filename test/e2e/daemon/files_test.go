@@ -410,7 +410,7 @@ func TestUploadGivenUp(t *testing.T) {
 }
 
 // A file that a program closes is its reference wherever it is encoded: in the value, below it, in what another tool is
-// given. One that it leaves open is no value, and what would encode to nothing is none.
+// given. One that it leaves open is not a value, nor is one that would encode to nothing.
 func TestFileIsItsReference(t *testing.T) {
 	t.Parallel()
 	const create = "\tf, err := call.Create(\"report.txt\", \"text/plain\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprint(f, \"hello\")\n"

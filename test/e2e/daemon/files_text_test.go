@@ -91,7 +91,7 @@ func TestTextInAnyCharacterSet(t *testing.T) {
 	d.WantError(d.Call(s, "info", object{"$file": "file_none"}), "file_not_found")
 }
 
-// What a model sees of files: masked, bounded, of archives the listing, of spreadsheets the sheets, nothing where the
+// A model sees of files: masked, bounded, of archives the listing, of spreadsheets the sheets, nothing where the
 // operator says so.
 func TestFilesInRequests(t *testing.T) {
 	t.Parallel()

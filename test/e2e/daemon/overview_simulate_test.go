@@ -16,7 +16,7 @@ func simulate(d *rig.Daemon, patch object, calls int) (s operator.Simulation) {
 	return s
 }
 
-// What a simulation says is what the calls then meet, and what each call's explanation says of the same switch. It
+// A simulation predicts what the calls then meet, and what each call's explanation says of the same switch. It
 // writes nothing.
 func TestASimulationIsExact(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ var (
 )
 
 // A history that is full is refused before the program runs: nothing is fetched, nothing recorded, no model asked.
-// Others go on, in the namespace and beside it, also after a restart; a deletion makes room at once.
+// Others go on, in the namespace and in others, also after a restart; a deletion makes room at once.
 func TestFullHistory(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "here")
@@ -360,7 +360,7 @@ func TestOwnerShare(t *testing.T) {
 	d.WantValue(d.Call(s, "given", "small"), "small", "persisted")
 }
 
-// What is kept of calls takes nothing from the files: who has no file fills nobody's share of them. A file without
+// Records of calls take nothing from the share of files: who has no file fills nobody's share of them. A file without
 // bytes takes some.
 func TestFilesAreFilesAlone(t *testing.T) {
 	t.Parallel()

@@ -181,7 +181,7 @@ func TestMethodsOfOthersAreShownOnceVouchedFor(t *testing.T) {
 	}
 }
 
-// What is listed is an identifier, a marked line and a schema: no sentence as a title, and no character that nobody
+// A list entry is an identifier, a marked line and a schema: no sentence as a title, and no character that nobody
 // sees.
 func TestListingsAreData(t *testing.T) {
 	t.Parallel()

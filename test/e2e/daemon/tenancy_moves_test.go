@@ -94,9 +94,9 @@ func (s *side) burst(round string, roles ...string) {
 			"expect": map[string]any{"value": s.canary + round}}}})
 }
 
-// What others do changes no byte of what one is shown: no list, count, report, figure, order or page. Another namespace
-// may do what it likes; of people in the same one that holds for what is their own. Nor does any of it come over an
-// event stream, a new one or one that goes on behind a call of one's own.
+// Actions of others change no byte of what one is shown: no list, count, report, figure, order or page. Another
+// namespace may do what it likes; of people in the same one that holds for what is their own. Nor does any of it come
+// over an event stream, a new one or one that goes on behind a call of one's own.
 func TestOthersMoveNothing(t *testing.T) {
 	t.Parallel()
 	w, ops := newWorld(t), operations(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a person decides at one replica holds at the others with their next request: about recommendations, and what a
+// A decision made at one replica holds at the others with their next request: about recommendations, and what a
 // signature is named.
 func TestDecisionsElsewhere(t *testing.T) {
 	t.Parallel()

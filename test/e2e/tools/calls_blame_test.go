@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a host does wrong is nobody's authored error, even where the program passes it on: it has a type and a plain
+// A fault of a host is never an authored error, even where the program passes it on: it has a type and a plain
 // text, counts as the source's failure, and asks no model. Afterwards the program serves as before.
 func TestFaultsOfHostsAreNobodysFault(t *testing.T) {
 	t.Parallel()

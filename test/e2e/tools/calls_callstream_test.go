@@ -28,7 +28,7 @@ func stages(stderr string) string {
 	return strings.Join(list, "; ")
 }
 
-// --stream prints each stage on stderr, a line each if stderr is no terminal, and nothing else changes: stdout, its
+// --stream prints each stage on stderr, a line each if stderr is not a terminal, and nothing else changes: stdout, its
 // formats and the exit codes are those of a call without it.
 func TestCallStream(t *testing.T) {
 	t.Parallel()

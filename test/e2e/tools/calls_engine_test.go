@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// Which engine ran a program is in its replies, its log entries and the metric, under each setting of --engine; ssa is
+// Replies, log entries and the metric name the engine of a program, under each setting of --engine; ssa is
 // an earlier name of go, and --native has no effect: a warning says so.
 func TestEngines(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func TestExhaustionIsNormalised(t *testing.T) {
 	}
 }
 
-// An error with which the daemon gave up is no answer of a program: it cannot be judged right, and nothing says so.
+// An error with which the daemon gave up is not an answer of a program: it cannot be judged right, and nothing says so.
 func TestExhaustedErrorIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"units.to_celsius": {rig.Program(readsF), rig.Program(readsF),

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// What a program notes stands in the call's log entry and in why, masked and bounded, whether the call ends ok or not;
+// Notes of a program are in the call's log entry and in why, masked and bounded, whether the call ends ok or not;
 // callers do not see it.
 func TestNotesOfPrograms(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ var (
 )
 
 // A program that was written for the contract of a call or of a session is corrected by that contract: the model is
-// shown it, what breaks it is no correction, and a call without a contract gets nothing of it. Another program that
-// answers calls without one stays as it is.
+// shown it, a program that breaks it is not a correction, and a call without a contract gets nothing of it. Another
+// program that answers calls without one stays as it is.
 func TestCorrectionsKeepTheContractOfTheirCall(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(d *rig.Daemon) rig.Reply{

@@ -9,7 +9,7 @@ import (
 )
 
 // A call without a contract is not answered by a program that was written for the contract of another call, of a
-// session or of a delegation: it gets a program of its own, which is no successor of the other one's answers. Each kind
+// session or of a delegation: it gets a program of its own, which does not succeed the other one's answers. Each kind
 // of call keeps its program, over a restart too.
 func TestOthersContractsAnswerNobodyElse(t *testing.T) {
 	t.Parallel()

@@ -136,7 +136,7 @@ func TestPurposeSetBackOfManyMethods(t *testing.T) {
 	}
 }
 
-// What a method and its tool show as stale is what its call would say: of what answers, neither degraded nor made for
+// A method and its tool show as stale what its call would report: of what answers, neither degraded nor made for
 // another contract.
 func TestStaleIsAsTheCallSays(t *testing.T) {
 	t.Parallel()

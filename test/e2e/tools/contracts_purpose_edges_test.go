@@ -258,7 +258,7 @@ func TestPurposeKeptInText(t *testing.T) {
 	}
 }
 
-// What holds a method as it is holds it for a changed purpose: pinned, it answers and is said to be stale; approval
+// A method that is held is held for a changed purpose, too: pinned, it answers and is said to be stale; approval
 // comes before a program for another purpose; under a switch the program that is written is for the purpose of now, and
 // is asked about when the switch is back; without repairs it is asked about all the same.
 func TestPurposeUnderSwitches(t *testing.T) {

@@ -66,8 +66,8 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	}
 }
 
-// A repair that ends in an honest error and proved nothing is no success: the predecessor stays and the budget bounds
-// the chain.
+// A repair that ends in an honest error and proved nothing is not a success: the predecessor stays and the budget
+// bounds the chain.
 func TestHonestRepairIsBounded(t *testing.T) {
 	t.Parallel()
 	refuses := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"nothing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")

@@ -13,7 +13,7 @@ import (
 )
 
 // The binary that scripts/build makes compiles programs with what it carries, on a machine without Go, and says so.
-// What was unpacked is taken at the next start, and anything else in its place is not.
+// The next start uses the unpacked compiler, and rejects anything else in its place.
 func TestCarriedCompiler(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: builds the daemon and the compiled packages that it carries")

@@ -16,7 +16,7 @@ func guarded(t *testing.T, m *rig.Model) (ann, op *rig.Daemon) {
 	return d.As(annToken), d.As(opToken)
 }
 
-// What somebody with the right to operate said of a call stays in force: whoever may only call neither replaces it nor
+// A verdict of somebody with the right to operate stays in force: whoever may only call neither replaces it nor
 // takes it back.
 func TestVerdictsInForce(t *testing.T) {
 	t.Parallel()

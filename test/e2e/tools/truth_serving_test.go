@@ -247,8 +247,8 @@ func TestProgramsUnderSwitchesAreKeptIfTheyReproduce(t *testing.T) {
 	}
 }
 
-// What a person registered wins, key by key, over what a program delegates with; what programs register fills the gaps;
-// a client's own contract stays on top.
+// A contract that a person registered wins, key by key, over what a program delegates with; what programs register
+// fills the gaps; a client's own contract stays on top.
 func TestContractsOfPeopleWin(t *testing.T) {
 	t.Parallel()
 	delegates := rig.Program(

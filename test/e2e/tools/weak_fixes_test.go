@@ -12,7 +12,7 @@ import (
 )
 
 // The corrected text is the program: it is kept, shown, and run after a restart, and its facts say what was corrected.
-// What a person puts in stays as it is.
+// A program that a person puts in stays as it is.
 func TestFixedTextIsKept(t *testing.T) {
 	t.Parallel()
 	const loose = "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) any {\n\tn := call.Arg(0, \"n\").(int)\n\treturn n * 2\n}\n"

@@ -201,7 +201,8 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// What may be cached depends on the status, on the credential, and on the partition (RFC 9111, sections 3 and 3.5).
+// Whether an answer may be cached depends on the status, on the credential, and on the partition (RFC 9111, sections 3
+// and 3.5).
 func TestStorable(t *testing.T) {
 	t.Parallel()
 	alone := Partition{Name: "one user", Private: true}
