@@ -1,14 +1,26 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
+
+// Artifacts are the operations on programs that the interface needs from a runtime.
+type Artifacts interface {
+	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
+	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
+	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
+	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)
+	Operate(ctx context.Context, role, method string, o operator.Operation) (*agent.Artifact, error)
+	Compiling() runtime.Compiling
+}
 
 // artifactSummary is an artifact in a list, without code, generations and scorecard.
 type artifactSummary struct {
@@ -97,6 +109,9 @@ func (s *server) artifact(w *reply, r *http.Request) (*agent.Artifact, error) {
 	a, err := w.run.Artifact(r.Context(), role, method)
 	if err != nil {
 		return nil, noArtifact(err, role, method)
+	}
+	if w.only() != "" {
+		a = a.WithoutCalls()
 	}
 	return a, nil
 }

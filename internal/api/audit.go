@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
+
+// Audit is the audit trail that the interface needs from a runtime.
+type Audit interface {
+	Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error)
+	AuditViews(ctx context.Context, entries []agent.AuditEntry) ([]operator.AuditView, error)
+	AuditEntry(ctx context.Context, id string) (operator.AuditView, error)
+	AuditHead(ctx context.Context) (chain.Head, error)
+}
 
 // headerAuditID is the header with the id of the audit entry that the request wrote.
 const headerAuditID = "Recurgent-Audit-Id"

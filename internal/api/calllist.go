@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -22,7 +21,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 			agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
 		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"),
-		Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt}, // no bound here; owned sets one
+		Until: q.time("until"), Owner: w.only(), Scan: w.scan(),
 	}
 	previews := q.flag("previews")
 	if err := q.err(); err != nil {
@@ -32,6 +31,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.cutEntries(entries)
 	entries, more, err := s.withCallsElsewhere(w, r, &c, entries)
 	if err != nil {
 		return err

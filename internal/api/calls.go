@@ -13,9 +13,29 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/strict"
 )
+
+// Calls are the operations on calls that the interface needs from a runtime.
+type Calls interface {
+	// Call runs a call and returns once its commit is durable.
+	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
+	// Start runs a call asynchronously. done receives its result.
+	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
+	// CallOwner returns the owner of a call's session.
+	CallOwner(ctx context.Context, callID string) (string, error)
+	CallView(ctx context.Context, callID string) (operator.CallView, error)
+	ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error)
+	// Preview sets ValuePreview of entries, which the reader must be allowed to see.
+	Preview(ctx context.Context, entries []agent.LogEntry) error
+	// Cancel returns nil if the call has ended already.
+	Cancel(ctx context.Context, callID, actor string) error
+	Replay(ctx context.Context, callID string) (operator.ReplayReport, error)
+	Why(ctx context.Context, callID string, asker why.Asker) (*why.Explanation, error)
+}
 
 const (
 	maxTimeoutMs = 3_600_000 // one hour
@@ -216,15 +236,18 @@ func callID(r *http.Request) (string, error) {
 	return id, nil
 }
 
+// noCall turns store.ErrNotFound into the problem that the call does not exist. Other errors pass unchanged.
+func noCall(err error, id string) error { return missing(err, "call "+id) }
+
 // getCall returns the log entry of a call, which may be running, and its outcome while it is kept.
 func (s *server) getCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {
 		return err
 	}
-	v, err := w.run.CallView(r.Context(), id)
+	v, err := w.callView(r.Context(), id)
 	if err != nil {
-		return missing(err, "call "+id)
+		return noCall(err, id)
 	}
 	fillLists(&v.LogEntry)
 	return s.send(w, http.StatusOK, v)
@@ -241,7 +264,7 @@ func (s *server) replayCall(w *reply, r *http.Request) error {
 	}
 	report, err := w.run.Replay(r.Context(), id)
 	if err != nil {
-		return missing(err, "call "+id)
+		return noCall(err, id)
 	}
 	return s.send(w, http.StatusOK, report)
 }
@@ -256,7 +279,7 @@ func (s *server) cancelCall(w *reply, r *http.Request) error {
 		return err
 	}
 	if err := w.run.Cancel(r.Context(), id, w.owner); err != nil {
-		return missing(err, "call "+id)
+		return noCall(err, id)
 	}
 	return s.noContent(w)
 }

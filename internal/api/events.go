@@ -12,6 +12,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
+// Events are the streams that the interface needs from a runtime. Each returns when emit fails or ctx ends.
+type Events interface {
+	// CallEvents emits the events of a call after that id, until the call ends or emit fails.
+	CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error
+	// Events emits the end of calls until emit fails or ctx ends.
+	Events(ctx context.Context, q operator.EventQuery, emit func(progress.Event) error) error
+	// InboxCounts emits the number of inbox entries, at once and after each change.
+	InboxCounts(ctx context.Context, emit func(progress.Event) error) error
+}
+
 // Server-sent events (the HTML standard, section 9.2) are sent as id, event and one line of JSON as data. Regular
 // comments keep proxies from closing an idle connection.
 const (
@@ -154,12 +164,12 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 		if _, err = w.run.CallView(r.Context(), id); err == nil {
 			out.begin()
 		}
-		return missing(err, "call "+id)
+		return noCall(err, id)
 	}
 	err = follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		return w.run.CallEvents(ctx, id, resumeAt(r), emit)
+		return w.run.CallEvents(ctx, id, resumeAt(r), w.cutEvents(ctx, id, emit))
 	})
-	return missing(err, "call "+id)
+	return noCall(err, id)
 }
 
 // events streams the end of every call. The header is sent once the subscription exists, so the client misses no event
@@ -178,7 +188,7 @@ func (s *server) events(w *reply, r *http.Request) error {
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
 		listens := func() { _ = emit(progress.Event{}) } // it fails only if the client has gone; so does the next emit
-		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Previews: previews,
-			Listens: listens}, emit)
+		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Owner: w.only(),
+			Previews: previews, Listens: listens}, emit)
 	})
 }

@@ -3,10 +3,23 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
+
+// Advice are the recommendations and their evidence that the interface needs from a runtime.
+type Advice interface {
+	Inbox(ctx context.Context, q operator.InboxQuery) (page []operator.Waiting, next string, err error)
+	// Recommendations lists only the calls in the evidence that sees allows; nil allows all.
+	Recommendations(ctx context.Context, status string, sees func(ctx context.Context,
+		callID string) bool) ([]operator.Advice, error)
+	ApplyRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
+	DismissRecommendation(ctx context.Context, d operator.AdviceDecision) (operator.Advice, error)
+	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
+}
 
 // listRecommendations lists recommendations, best first. It evaluates the stored evidence each time.
 func (s *server) listRecommendations(w *reply, r *http.Request) error {
@@ -16,7 +29,7 @@ func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	all, err := w.run.Recommendations(r.Context(), status, nil)
+	all, err := w.run.Recommendations(r.Context(), status, w.sees())
 	if err != nil {
 		return err
 	}
@@ -35,7 +48,7 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 }
 
 // decide returns the handler that applies or dismisses a recommendation.
-func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDecision) (operator.Advice,
+func (s *server) decide(apply func(Advice, context.Context, operator.AdviceDecision) (operator.Advice,
 	error)) handler {
 	return func(w *reply, r *http.Request) error {
 		id, ok := idParam(r, "id")
@@ -73,6 +86,11 @@ func (s *server) getPatterns(w *reply, r *http.Request) error {
 	report, err := w.run.PatternReport(r.Context(), role)
 	if err != nil {
 		return err
+	}
+	// the patterns still count the events of everybody
+	if sees := w.sees(); sees != nil {
+		report.Events = slices.DeleteFunc(slices.Clone(report.Events),
+			func(e agent.PatternEvent) bool { return !sees(r.Context(), e.CallID) })
 	}
 	return s.send(w, http.StatusOK, report)
 }

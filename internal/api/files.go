@@ -161,7 +161,7 @@ func (s *server) getFile(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := w.run.File(r.Context(), w.fileOwner(), id)
+	f, err := w.run.File(r.Context(), w.only(), id)
 	if err != nil {
 		return missing(err, "file "+id)
 	}
@@ -173,7 +173,7 @@ func (s *server) deleteFile(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := w.run.DeleteFile(r.Context(), w.fileOwner(), id, w.owner); err != nil {
+	if err := w.run.DeleteFile(r.Context(), w.only(), id, w.owner); err != nil {
 		return missing(err, "file "+id)
 	}
 	return s.noContent(w)
@@ -186,7 +186,7 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := w.run.OpenFile(r.Context(), w.fileOwner(), id)
+	f, err := w.run.OpenFile(r.Context(), w.only(), id)
 	if err != nil {
 		return missing(err, "file "+id)
 	}

@@ -77,6 +77,12 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 			cluster.Moved(w.Header())
 			return fault(codeMoved, "", "")
 		}
+		// the check of the subject comes before the handler reads the body
+		if w.body == nil {
+			if _, err = s.keptBody(w, r); err != nil {
+				return err
+			}
+		}
 		err = s.forward(w, r, to, stream)
 		if !errors.Is(err, cluster.ErrMoved) && !errors.Is(err, cluster.ErrUnreachable) ||
 			time.Since(began) > s.o.Forward {
@@ -160,7 +166,11 @@ func (s *server) callsHere(w *reply, r *http.Request, message []byte) error {
 			continue
 		}
 		// the handler reports a missing session in its own protocol
-		if err := w.run.Here(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
+		err := w.ownsSession(ctx, id)
+		if err == nil {
+			err = w.run.Here(ctx, id)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ const (
 func (s *server) listInbox(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	i := operator.InboxQuery{Limit: q.limit(), After: q.text("after"), Kind: q.oneOf("kind", operator.InboxKinds()...),
-		Role: q.name("role"), Method: q.name("method")}
+		Role: q.name("role"), Method: q.name("method"), Owner: w.only(), Sees: w.sees()}
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -43,7 +43,10 @@ func (s *server) inboxEvents(w *reply, r *http.Request) error {
 
 // simulatePolicy reports the effect of a policy patch on recent calls. It changes nothing.
 func (s *server) simulatePolicy(w *reply, r *http.Request) error {
-	q := operator.SimulationQuery{Calls: defaultSimulated}
+	q := operator.SimulationQuery{Calls: defaultSimulated, Owner: w.only()}
+	if q.Owner != "" {
+		q.Scan = w.scan()
+	}
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
 		case "patch":

@@ -69,8 +69,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		w.as = w.who.Visitor()
 		w.owner = w.as.Owner()
 	}
-	w.leave, w.in = leave, name
-	w.use(run)
+	w.run, w.leave, w.in = run, leave, name
 	return nil
 }
 

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,12 +13,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/recurgentd/recurgentd/internal/access"
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/strict"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
+
+// Maintenance are the operations on a namespace that the interface needs from a runtime.
+type Maintenance interface {
+	Policy() agent.Policy
+	PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error)
+	SimulatePolicy(ctx context.Context, q operator.SimulationQuery) (operator.Simulation, error)
+	// Stale lists tools and artifacts that were idle for that many days.
+	Stale(ctx context.Context, days int) ([]store.Target, error)
+	Prune(ctx context.Context, q operator.PruneRequest) (operator.PruneReport, error)
+	// Restore brings back what was archived, or deleted recently.
+	Restore(ctx context.Context, t store.Target, actor, reason string) (operator.RestoreReport, error)
+	// Undo returns operator.ErrAdminOnly if the request is not an admin's but has to be.
+	Undo(ctx context.Context, q operator.UndoRequest) (operator.Undone, error)
+	// Export writes an archive of one namespace, or of all if only is "".
+	Export(ctx context.Context, w io.Writer, only agent.Namespace, actor string) error
+}
 
 // maxDays bounds periods in days, to 100 years.
 const maxDays = 36500

@@ -1,14 +1,29 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/strict"
 )
+
+// Predictions are the operations on signatures, and questions to the model, that the interface needs from a runtime.
+type Predictions interface {
+	Predict(ctx context.Context, q predict.Query) (predict.Answer, error)
+	ListSignatures(ctx context.Context, after string, limit int) ([]predict.Named, error)
+	Signature(ctx context.Context, name string) (predict.Named, error)
+	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s predict.Named, created bool,
+		err error)
+	DeleteSignature(ctx context.Context, name, actor string) error
+	ModelStatus() (s provider.Status, asked bool) // asked is false if programs come from a recording
+	// CheckModel asks the model for a test program at the owner's expense. asked is false if there is no model.
+	CheckModel(ctx context.Context, owner string) (c provider.Check, asked bool, err error)
+}
 
 const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"
 

@@ -32,7 +32,6 @@ type reply struct {
 	owner     string           // as.Owner(): "local" without tokens
 	run       Runtime          // runtime of that namespace; nil for operations without a principal
 	leave     func()           // releases run
-	owned     owned            // value of run for principals without the scope operate
 	id        [1]string        // requestID, as header values
 	length    [1]string        // of the body, as header values
 	body      []byte           // of the request as received; kept only in a cluster, for forwarding
@@ -42,23 +41,6 @@ type reply struct {
 
 // act sets the principal of the request.
 func (w *reply) act(who access.Principal) { w.who, w.as, w.owner = who, who, who.Owner() }
-
-// use sets the runtime, restricted to the owner's own data if the principal may not operate.
-func (w *reply) use(run Runtime) {
-	w.run = run
-	if !w.who.Scopes.Has(access.Operate) {
-		w.owned = owned{Shared: run, all: run, owner: w.owner}
-		w.run = &w.owned
-	}
-}
-
-// fileOwner returns whose files the request may see. "" means everyone's.
-func (w *reply) fileOwner() string {
-	if w.who.Scopes.Has(access.Operate) {
-		return ""
-	}
-	return w.owner
-}
 
 // WriteHeader adds the id of the audit entry, if one was written.
 func (w *reply) WriteHeader(status int) {

@@ -109,14 +109,16 @@ func TestOperationsNeedScopes(t *testing.T) {
 	for _, c := range []struct {
 		id    string
 		needs access.Scope
-	}{{"new", 0}, {"", access.Read}, {"getPolicy", access.Read}} {
+		about subject
+	}{{"new", 0, ofNamespace}, {"", access.Read, ofNamespace}, {"getPolicy", access.Read, ofNamespace},
+		{"new", access.Read, 0}} {
 		tab := newTable(t)
 		if tab.err != nil {
 			t.Fatal(tab.err)
 		}
-		tab.add(c.id, c.needs, "GET /v1/new", tab.s.getPolicy)
+		tab.add(c.id, c.needs, c.about, "GET /v1/new", tab.s.getPolicy)
 		if tab.err == nil {
-			t.Errorf("the operation %q with the scope %d is taken", c.id, c.needs)
+			t.Errorf("the operation %q with the scope %d about %d is taken", c.id, c.needs, c.about)
 		}
 	}
 }
@@ -208,6 +210,28 @@ func TestPublicMetrics(t *testing.T) {
 		if got := g.ask("GET", "/metrics", ""); got.status != want {
 			t.Errorf("public %v: %d, want %d", public, got.status, want)
 		}
+	}
+}
+
+// An operation on a session or a call of its path is about it, so that it is served to the owner only. A call of a method
+// checks the session itself.
+func TestSubjectsOfPaths(t *testing.T) {
+	t.Parallel()
+	checked := map[subject]int{}
+	for _, row := range newTable(t).rows {
+		want := row.about
+		switch {
+		case strings.Contains(row.pattern, "{call_id}"):
+			want = ofCall
+		case strings.HasPrefix(row.pattern, "/v1/sessions/{id}") && row.id != "createCall":
+			want = ofSession
+		}
+		if checked[want]++; row.about != want {
+			t.Errorf("%s (%s %s) is about %d, not %d", row.id, row.method, row.pattern, row.about, want)
+		}
+	}
+	if checked[ofCall] != 8 || checked[ofSession] != 6 {
+		t.Errorf("subjects of paths: %v", checked)
 	}
 }
 

@@ -14,6 +14,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// Sessions are the operations on sessions that the interface needs from a runtime.
+type Sessions interface {
+	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
+	// Session, as all readers do, may return data that is not durable yet: call Settled before showing it.
+	Session(ctx context.Context, id string) (agent.Session, error)
+	DeleteSession(ctx context.Context, id, actor string) error
+	// ListSessions returns a page, and the cursor of the next page or "".
+	ListSessions(ctx context.Context, q runtime.SessionQuery) (sessions []agent.Session, next string, err error)
+	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
+	PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage,
+		error)
+	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
+	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
+	// Here claims the session for this replica, before a call runs in it. The error names another owner.
+	Here(ctx context.Context, id string) error
+}
+
 func (s *server) createSession(w *reply, r *http.Request) error {
 	q := runtime.SessionRequest{Owner: w.owner}
 	named := false
@@ -61,7 +78,8 @@ func (s *server) listSessions(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	sessions, next, err := w.run.ListSessions(r.Context(), runtime.SessionQuery{After: after, Limit: limit + 1})
+	sessions, next, err := w.run.ListSessions(r.Context(), runtime.SessionQuery{Owner: w.only(), After: after,
+		Limit: limit + 1})
 	if err != nil {
 		return err
 	}

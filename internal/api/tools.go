@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -13,6 +14,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/strict"
 )
+
+// Tools are the operations on roles and their contracts that the interface needs from a runtime.
+type Tools interface {
+	Tool(ctx context.Context, role string) (operator.KnownTool, error)
+	FindTools(ctx context.Context, q overview.Query) (tools []operator.KnownTool, next string, err error)
+	// PutTool reports in created whether the role was not registered before.
+	PutTool(ctx context.Context, q operator.ToolPut) (t operator.ChangedTool, created bool, err error)
+	DecideContract(ctx context.Context, q operator.ContractDecision) (operator.ChangedTool, error)
+	ArchiveTool(ctx context.Context, role, reason, actor string) error
+	ByPerson(ctx context.Context, role string) bool // whether a person registered the role
+	// Staleness returns a function that reports why an artifact's program may no longer do what people want, or "".
+	Staleness(ctx context.Context, role string) func(a *agent.Artifact) string
+}
 
 const (
 	maxReason = 2000 // bytes of an operator's reason
@@ -48,9 +62,12 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 		}
 	}
 	tools, next, err := w.run.FindTools(r.Context(), overview.Query{Words: words, Sort: cmp.Or(sort, overview.ByName),
-		After: after, Limit: limit, Spent: true})
+		After: after, Limit: limit, Spent: w.only() == ""}) // spending includes that of others
 	if err != nil {
 		return noPlace(q, err)
+	}
+	for i := range tools {
+		w.cutTool(&tools[i])
 	}
 	return s.send(w, http.StatusOK, page(tools, limit,
 		func(t operator.KnownTool) string { return t.Role }).goesOn(next))
@@ -76,6 +93,7 @@ func (s *server) getTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return noTool(err, role)
 	}
+	w.cutTool(&t)
 	return s.sendRevision(w, http.StatusOK, t.Revision, t)
 }
 

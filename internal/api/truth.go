@@ -13,8 +13,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/strict"
 )
 
-// Truth are the operations on people's verdicts and examples that the interface needs from a runtime.
-type Truth interface {
+// Examples are the operations on examples that the interface needs from a runtime.
+type Examples interface {
+	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PutExamples(ctx context.Context, q operator.ExamplesPut) ([]agent.Example, error)
 	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
@@ -38,7 +39,7 @@ func (s *server) getExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.sendExamples(w, all)
+	return s.sendExamples(w, w.cutExamples(r.Context(), all))
 }
 
 func (s *server) sendExamples(w *reply, all []agent.Example) error {

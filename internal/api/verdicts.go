@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,9 +13,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-const maxNote = 4 << 10 // bytes of a note
+// Verdicts are the operations on people's verdicts that the interface needs from a runtime.
+type Verdicts interface {
+	// Judge records a verdict on a call. The channel, if not nil, is closed after the first attempt at a correction.
+	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
+	Verdict(ctx context.Context, callID string) (operator.JudgedCall, error)
+	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
+}
 
-func noCall(err error, id string) error { return missing(err, "call "+strconv.Quote(id)) }
+const maxNote = 4 << 10 // bytes of a note
 
 // unproposed returns the problem of a missing scope for a change that only principals with operate may make. Other
 // errors pass unchanged.
@@ -28,12 +35,12 @@ func (w *reply) unproposed(err error) error {
 // postVerdict records a person's verdict on a call. With "Prefer: wait=N" it waits for the first attempt at a
 // correction.
 func (s *server) postVerdict(w *reply, r *http.Request) error {
-	id, ok := idParam(r, "call_id")
-	if !ok {
-		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
+	id, err := callID(r)
+	if err != nil {
+		return err
 	}
 	j := operator.Judgement{Actor: w.owner, MayOperate: w.who.Scopes.Has(access.Operate)}
-	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
+	err = s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
 		case "verdict":
 			f.text("/verdict", v, &j.Verdict)
@@ -81,25 +88,25 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 }
 
 func (s *server) getVerdict(w *reply, r *http.Request) error {
-	id, ok := idParam(r, "call_id")
-	if !ok {
-		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
+	id, err := callID(r)
+	if err != nil {
+		return err
 	}
 	v, err := w.run.Verdict(r.Context(), id)
 	if err != nil {
-		return missing(err, "verdict on the call "+strconv.Quote(id))
+		return missing(err, "verdict on the call "+id)
 	}
 	return s.send(w, http.StatusOK, v)
 }
 
 // deleteVerdict withdraws a verdict. Without the scope operate, only a proposed one.
 func (s *server) deleteVerdict(w *reply, r *http.Request) error {
-	id, ok := idParam(r, "call_id")
-	if !ok {
-		return fault(codeNotFound, "there is no call "+strconv.Quote(param(r, "call_id")), "")
+	id, err := callID(r)
+	if err != nil {
+		return err
 	}
 	if err := w.run.DropVerdict(r.Context(), id, w.owner, w.who.Scopes.Has(access.Operate)); err != nil {
-		return missing(w.unproposed(err), "verdict on the call "+strconv.Quote(id))
+		return missing(w.unproposed(err), "verdict on the call "+id)
 	}
 	return s.noContent(w)
 }

@@ -26,7 +26,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	x, err := w.run.Why(r.Context(), id, why.Asker{Call: w.who.Scopes.Has(access.Call),
 		Operate: w.who.Scopes.Has(access.Operate)})
 	if err != nil {
-		return missing(err, "call "+id)
+		return noCall(err, id)
 	}
 	// caches must not serve one form for another
 	w.Header().Add("Vary", "Accept")
