@@ -34,6 +34,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -661,7 +662,7 @@ func (f *fake) BrokenExamples(context.Context, string, string, string) ([]string
 // newTools returns a catalog of calculator.add, which takes a and b, and of free.form, whose interface is unknown.
 func newTools(t testing.TB) *catalog.Catalog {
 	t.Helper()
-	p, shelf := agent.DefaultPolicy(), store.NewMemory(store.DefaultOptions())
+	p, shelf := agent.DefaultPolicy(), storetest.NewMemory(time.Now)
 	held, err := shelf.Namespace(agent.DefaultNamespace)
 	if err != nil {
 		t.Fatal(err)

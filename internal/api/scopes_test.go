@@ -116,7 +116,7 @@ func TestOperationsNeedScopes(t *testing.T) {
 		if tab.err != nil {
 			t.Fatal(tab.err)
 		}
-		tab.add(c.id, c.needs, c.about, "GET /v1/new", tab.s.getPolicy)
+		tab.add(c.id, demand{c.needs, c.about}, "GET /v1/new", tab.s.getPolicy)
 		if tab.err == nil {
 			t.Errorf("the operation %q with the scope %d about %d is taken", c.id, c.needs, c.about)
 		}

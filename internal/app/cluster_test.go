@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/app/apptest"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // errAway is the error of a store that is cut off.
@@ -29,7 +30,7 @@ var errAway = fmt.Errorf("%w: the database cannot be reached", store.ErrReadOnly
 
 // A handle is one replica's access to the shared store. It can be cut, and counts requests.
 type handle struct {
-	*store.Memory
+	*storetest.Memory
 	cut   atomic.Bool
 	asked atomic.Int64
 	owner atomic.Pointer[store.Ownership] // owner that it reports for sessions; nil: the real one
@@ -192,7 +193,7 @@ type together struct {
 	t    *testing.T
 	all  []*replica
 	gate *apptest.Gate
-	of   *store.Memory
+	of   *storetest.Memory
 	ca   *apptest.Authority
 	opts func(*app.Options)
 	as   map[string]string // headers of a principal with all scopes
@@ -214,7 +215,7 @@ func replicas(t *testing.T, n int, opts func(*app.Options)) *together {
 // replicasAs is replicas for daemons that require those headers.
 func replicasAs(t *testing.T, n int, as map[string]string, opts func(*app.Options)) *together {
 	t.Helper()
-	c := &together{as: as, t: t, gate: apptest.NewGate(t), of: store.NewMemory(store.Options{}),
+	c := &together{as: as, t: t, gate: apptest.NewGate(t), of: storetest.NewMemory(time.Now),
 		ca: apptest.NewAuthority(t), opts: opts}
 	for range n {
 		c.add()

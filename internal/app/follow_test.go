@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // One of the replicas runs maintenance. Another one takes over when it leaves, or when its lease is lost, which ends
@@ -16,10 +17,10 @@ import (
 func TestMaintenanceInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		s := store.NewMemory(store.Options{Now: func() time.Time {
+		s := storetest.NewMemory(func() time.Time {
 			return time.Now().Add(time.Duration(
 				ahead.Load()))
-		}})
+		})
 		a, b, alone := &turn{shared: true, store: s}, &turn{shared: true, store: s}, &turn{store: s}
 		did := func(who *turn) (done bool) {
 			who.Do(t.Context(), func(context.Context) { done = true })

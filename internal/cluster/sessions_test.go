@@ -11,19 +11,20 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 var errAway = errors.New("the database is away")
 
 // shared is a store that counts requests and that single replicas can be cut off from.
 type shared struct {
-	*store.Memory
+	*storetest.Memory
 	of store.Namespace
 }
 
 func newShared(t *testing.T, sessions ...string) *shared {
 	t.Helper()
-	s := &shared{Memory: store.NewMemory(store.Options{Now: time.Now})}
+	s := &shared{Memory: storetest.NewMemory(time.Now)}
 	var err error
 	if s.of, err = s.Namespace(agent.DefaultNamespace); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // fake is a runtime whose calls answer with a value or fail.
@@ -63,7 +64,7 @@ func offering(t *testing.T, f *fake, methods map[string]*agent.Interface) *sdk.C
 // offeringTo is offering to a client with these options.
 func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]*agent.Interface) *sdk.ClientSession {
 	t.Helper()
-	p, shelf := agent.DefaultPolicy(), store.NewMemory(store.DefaultOptions())
+	p, shelf := agent.DefaultPolicy(), storetest.NewMemory(time.Now)
 	held, err := shelf.Namespace(agent.DefaultNamespace)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -41,7 +42,7 @@ func (instant) Close() error           { return nil }
 func warmCall(tb testing.TB, change ...func(*Options)) func() {
 	tb.Helper()
 	o := DefaultOptions()
-	o.Store, o.Sandbox = store.NewMemory(store.Options{}), instant{&report.Facts{UsesArgs: true}}
+	o.Store, o.Sandbox = storetest.NewMemory(time.Now), instant{&report.Facts{UsesArgs: true}}
 	o.Provider = &runtimetest.Model{Programs: map[string][]string{"calculator.add": {run(add)}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
@@ -105,7 +106,7 @@ func (o *owner) Create(ctx context.Context, s agent.Session, values map[string]j
 func TestOwnersWarmCallAllocatesNoMore(t *testing.T) {
 	alone := testing.AllocsPerRun(200, warmCall(t))
 	owned := testing.AllocsPerRun(200, warmCall(t, func(o *Options) {
-		shared := store.NewMemory(store.Options{})
+		shared := storetest.NewMemory(time.Now)
 		if err := shared.Join(t.Context(), store.Replica{ID: "replica", Address: "127.0.0.1:1"},
 			time.Hour); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // wrongly makes a method that answers 1, and a person's verdict that 2 is right; expected "" is a verdict without.
@@ -298,7 +299,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 // A correction that a shutdown interrupts is queued again, and resumed after the next start.
 func TestCorrectionInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		held := store.NewMemory(store.Options{})
+		held := storetest.NewMemory(time.Now)
 		over := func(o *Options) { o.Store = held }
 		r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", over)
 		model.Block = make(chan struct{})
@@ -333,7 +334,7 @@ func TestCorrectionInterrupted(t *testing.T) {
 // not cause more model requests.
 func TestCorrectionWaitsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		held := store.NewMemory(store.Options{})
+		held := storetest.NewMemory(time.Now)
 		over := func(o *Options) { o.Store = held }
 		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", over)
 		<-r.Correct("r", "m", "ada")

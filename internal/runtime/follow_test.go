@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // A person's operation on one replica ends the delay after failures on the others, but not the delay of calls that saw
@@ -63,7 +64,7 @@ func TestOperationsElsewhere(t *testing.T) {
 // A correction that is adopted at one replica ends the delay after failures at the others.
 func TestCorrectionsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.Options{})
+		s := storetest.NewMemory(time.Now)
 		shared := func(o *Options) { o.Store, o.Shared = s, true }
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
@@ -88,7 +89,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 // the cap.
 func TestSpendingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.Options{})
+		s := storetest.NewMemory(time.Now)
 		policy := agent.DefaultPolicy()
 		policy.Spend.DayTokens = 1000
 		var log bytes.Buffer // of the replica that asks no model

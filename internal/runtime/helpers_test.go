@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
-	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -69,7 +70,7 @@ func startRuntime(t *testing.T, box sandbox.Sandbox, programs map[string][]strin
 	t.Helper()
 	model := &runtimetest.Model{Programs: programs}
 	o := DefaultOptions()
-	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, model
+	o.Store, o.Sandbox, o.Provider = storetest.NewMemory(time.Now), box, model
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
 	if change != nil {

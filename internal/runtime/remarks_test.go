@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // The model sees weak answers and questions asked again only of this method, the newest of each kind, up to a limit.
@@ -124,7 +124,7 @@ func TestCorrectionAcrossRestart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			clock, held := began, store.NewMemory(store.Options{})
+			clock, held := began, storetest.NewMemory(time.Now)
 			start := func() (*Runtime, *runtimetest.Model) {
 				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"p": runtimetest.Returns(tt.answer)}}
 				return scripted(t, box, map[string][]string{"r.m": {"p"}},

@@ -17,12 +17,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // A sharedRig has several runtimes over one store, each with a model of its own, as replicas have.
 type sharedRig struct {
 	*testing.T
-	store  *store.Memory
+	store  *storetest.Memory
 	box    *runtimetest.Box
 	ahead  time.Duration // of the store's clock
 	ahMu   sync.Mutex
@@ -33,11 +34,11 @@ type sharedRig struct {
 func newSharedRig(t *testing.T, n int, box *runtimetest.Box, programs map[string][]string) *sharedRig {
 	t.Helper()
 	g := &sharedRig{T: t, box: box}
-	g.store = store.NewMemory(store.Options{Now: func() time.Time {
+	g.store = storetest.NewMemory(func() time.Time {
 		g.ahMu.Lock()
 		defer g.ahMu.Unlock()
 		return time.Now().Add(g.ahead)
-	}})
+	})
 	for range n {
 		of := map[string][]string{}
 		for k, v := range programs {
@@ -327,7 +328,7 @@ func TestReplicasNameGenerations(t *testing.T) {
 
 // overtaking is a store in which another replica adopts a program whenever this one is about to.
 type overtaking struct {
-	*store.Memory
+	*storetest.Memory
 	times int
 }
 
@@ -364,7 +365,7 @@ func TestOvertakenAdoption(t *testing.T) {
 	for times, want := range map[int]string{0: "gen-1", 1: "gen-2", adoptionTries - 1: "gen-4", adoptionTries: "",
 		100: ""} {
 		box, programs := oneProgram()
-		s := &overtaking{store.NewMemory(store.Options{}), times}
+		s := &overtaking{storetest.NewMemory(time.Now), times}
 		r, _ := scripted(t, box, programs, func(o *Options) { o.Store = s })
 		id, call := conversation(t, r, SessionRequest{Role: "r"})
 		reply := call("m", 1)
@@ -438,7 +439,7 @@ func TestSharedReplyHasNoNull(t *testing.T) {
 // attempt there.
 func TestCorrectingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.Options{})
+		s := storetest.NewMemory(time.Now)
 		shared := func(o *Options) { o.Store, o.Shared = s, true }
 		a, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)

@@ -1,7 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -28,3 +32,21 @@ const DerivedDir = "native"
 
 // MaxConnections is the maximum number of connections in a namespace.
 const MaxConnections = 256
+
+// SortedConnections returns connections sorted by name.
+func SortedConnections(all map[string]agent.Connection) []agent.Connection {
+	return slices.SortedFunc(maps.Values(all), func(a, b agent.Connection) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// ReplaceConnection returns the connection that PutConnection stores in place of old. old is zero if there is none.
+// ErrConflict if old has another revision.
+func ReplaceConnection(old, c agent.Connection, revision int64, now time.Time) (agent.Connection, error) {
+	if !Matches(revision, old.Revision) {
+		return c, ErrConflict
+	}
+	c.CreatedAt, c.UpdatedAt, c.Revision = old.CreatedAt, now.UTC(), old.Revision+1
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = c.UpdatedAt
+	}
+	return c, nil
+}

@@ -150,3 +150,16 @@ func (v *Evidence) list(is func(*agent.MethodEvidence) bool) []agent.MethodEvide
 	})
 	return out
 }
+
+// Remembers reports whether the artifact still holds data of the session.
+func Remembers(a *agent.Artifact, session string) bool {
+	if slices.Contains(a.Scorecard.Sessions, session) {
+		return true
+	}
+	for _, g := range a.Held() {
+		if slices.ContainsFunc(g.Fixtures, func(f agent.Fixture) bool { return f.SessionID == session }) {
+			return true
+		}
+	}
+	return false
+}

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
@@ -53,3 +56,12 @@ type FileReader interface {
 
 // Versioned is implemented by a FileReader that notices changes. Equal versions mean equal bytes; "" means unknown.
 type Versioned interface{ Version() string }
+
+// PageFiles returns the page of all for ListFiles. It changes all.
+func PageFiles(all []agent.File, now time.Time, owner, after string, limit int) []agent.File {
+	out := slices.DeleteFunc(all, func(f agent.File) bool {
+		return f.Owner != owner || f.Internal || f.Expired(now) || after != "" && f.ID >= after
+	})
+	slices.SortFunc(out, func(a, b agent.File) int { return strings.Compare(b.ID, a.ID) })
+	return out[:min(len(out), limit)]
+}

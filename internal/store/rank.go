@@ -165,7 +165,7 @@ func (r *Ranking) Stale(before time.Time) []Target {
 			}
 		}
 	}
-	slices.SortFunc(out, compareTargets)
+	slices.SortFunc(out, CompareTargets)
 	return out
 }
 
@@ -238,7 +238,8 @@ func (r *Ranking) place(e *ranked) {
 	}
 }
 
-func compareTargets(a, b Target) int {
+// CompareTargets orders targets by role, then by method.
+func CompareTargets(a, b Target) int {
 	switch {
 	case a.Role != b.Role:
 		if a.Role < b.Role {

@@ -37,3 +37,27 @@ func (c *ToolChange) Apply(old *agent.Tool) (*agent.Tool, bool) {
 	next.Revision++
 	return &next, true
 }
+
+// ReplaceTool returns the tool that PutTool stores in place of old: t's contracts with old's usage. old is nil if there
+// is none. ErrConflict if old has another revision.
+func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (*agent.Tool, error) {
+	have := int64(0)
+	if old != nil {
+		have = old.Revision
+	}
+	if !Matches(revision, have) {
+		return nil, ErrConflict
+	}
+	if old != nil {
+		t.CreatedAt, t.LastUsedAt, t.UsageCount = old.CreatedAt, old.LastUsedAt, old.UsageCount
+	} else {
+		if t.CreatedAt.IsZero() {
+			t.CreatedAt = now
+		}
+		if t.LastUsedAt.IsZero() {
+			t.LastUsedAt = t.CreatedAt
+		}
+	}
+	t.Revision = have + 1
+	return &t, nil
+}

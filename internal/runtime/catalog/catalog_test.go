@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // A shelf is a store with a catalog.
@@ -54,7 +55,7 @@ func (n outageNamespace) Artifact(ctx context.Context, role, method string) (*ag
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	p := agent.DefaultPolicy()
-	s := &shelf{t: t, policy: &p, outage: &outage{Store: store.NewMemory(store.DefaultOptions())}}
+	s := &shelf{t: t, policy: &p, outage: &outage{Store: storetest.NewMemory(time.Now)}}
 	var err error
 	s.Catalog, err = New(Options{Store: s.outage,
 		Policy: func() *agent.Policy { return s.policy }, Serving: s.serving})

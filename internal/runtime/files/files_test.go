@@ -22,13 +22,13 @@ import (
 // A store keeps its promises with large values moved to files.
 func TestInsideIsAStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{Open: func(_ *testing.T, now func() time.Time) store.Store {
-		return Inside(store.NewMemory(store.Options{Now: now}))
+		return Inside(storetest.NewMemory(now))
 	}})
 }
 
 func keeper(t *testing.T, change func(*Options, *agent.Policy)) (*Keeper, store.Namespace) {
 	t.Helper()
-	memory := store.NewMemory(store.DefaultOptions())
+	memory := storetest.NewMemory(time.Now)
 	p := agent.DefaultPolicy()
 	o := DefaultOptions()
 	o.Store, o.Policy = memory, func() *agent.Policy { return &p }
@@ -113,7 +113,7 @@ func TestUploadsShareTheRoom(t *testing.T) {
 // A reference given by a client or a program stays a reference, whatever it names.
 func TestReferencesOfOthersStay(t *testing.T) {
 	t.Parallel()
-	memory := store.NewMemory(store.DefaultOptions())
+	memory := storetest.NewMemory(time.Now)
 	n := storetest.Default(t, Inside(memory))
 	ctx := t.Context()
 	if err := n.CreateSession(ctx, agent.Session{ID: "sess_1", Owner: "ann"}, nil); err != nil {
@@ -165,7 +165,7 @@ func TestReferencesOfOthersStay(t *testing.T) {
 // treated as an expired part.
 func TestForgedParts(t *testing.T) {
 	t.Parallel()
-	memory := store.NewMemory(store.DefaultOptions())
+	memory := storetest.NewMemory(time.Now)
 	n := storetest.Default(t, Inside(memory))
 	ctx := t.Context()
 	for _, s := range []agent.Session{{ID: "sess_1", Owner: "ann"}, {ID: "sess_2", Owner: "bob"}} {
@@ -242,7 +242,7 @@ func TestFilesFillTheirRoom(t *testing.T) {
 // A page of a history has the requested length, whatever its records refer to.
 func TestHistoryOfLargeArguments(t *testing.T) {
 	t.Parallel()
-	n := storetest.Default(t, Inside(store.NewMemory(store.DefaultOptions())))
+	n := storetest.Default(t, Inside(storetest.NewMemory(time.Now)))
 	ctx := t.Context()
 	if err := n.CreateSession(ctx, agent.Session{ID: "sess_1", Owner: "ann"}, nil); err != nil {
 		t.Fatal(err)

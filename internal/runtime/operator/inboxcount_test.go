@@ -11,13 +11,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // The number of inbox entries is sent at once and after each change by any replica. Calls alone cause no event.
 func TestInboxCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.DefaultOptions())
+		s := storetest.NewMemory(time.Now)
 		a, b := newReplica(t, s), newReplica(t, s)
 		judged := a.call(t)
 		ctx, cancel := context.WithCancel(t.Context())

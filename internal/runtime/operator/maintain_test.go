@@ -7,13 +7,14 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // A replica that gets the turn of maintenance back knows what the other one has done: a schedule runs once per
 // interval.
 func TestScheduleGoesOnAmongReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.Options{})
+		s := storetest.NewMemory(time.Now)
 		n, err := s.Namespace(agent.DefaultNamespace)
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -39,7 +40,7 @@ func (n pagedNamespace) Audit(ctx context.Context, q store.AuditQuery) ([]agent.
 // Earlier policies are read in pages that begin at a numbered entry, which the store finds without a search.
 func TestPagesOfEarlierPolicies(t *testing.T) {
 	t.Parallel()
-	s := &paged{Store: store.NewMemory(store.Options{})}
+	s := &paged{Store: storetest.NewMemory(time.Now)}
 	r := newReplica(t, s.Store)
 	op, err := operator.New(operator.Options{Store: s, Sandbox: &runtimetest.Box{}, Calls: r.Runtime,
 		Secrets: fakeSecrets{}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{})})

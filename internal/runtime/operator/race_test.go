@@ -6,11 +6,13 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -55,7 +57,7 @@ func (n *racingNamespace) Artifact(ctx context.Context, role, method string) (*a
 // raced returns an operator on a racing store, and one of another replica on the plain store.
 func raced(t *testing.T) (s *racing, op *operator.Operator, other *replica) {
 	t.Helper()
-	s = &racing{Store: store.NewMemory(store.Options{})}
+	s = &racing{Store: storetest.NewMemory(time.Now)}
 	other = newReplica(t, s.Store)
 	op, err := operator.New(operator.Options{Store: s, Sandbox: &runtimetest.Box{}, Calls: other.Runtime,
 		Secrets: fakeSecrets{}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{})})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -42,7 +44,7 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	box := runtimetest.CompilingPool(t)
 	g := &rig{model: &runtimetest.Model{Programs: programs}}
 	o := runtime.DefaultOptions()
-	o.Store, o.Sandbox, o.Provider = store.NewMemory(store.Options{}), box, g.model
+	o.Store, o.Sandbox, o.Provider = storetest.NewMemory(time.Now), box, g.model
 	var err error
 	if g.memory, err = o.Store.Namespace(agent.DefaultNamespace); err != nil {
 		t.Fatal(err)

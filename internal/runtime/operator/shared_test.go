@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
@@ -16,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -91,7 +93,7 @@ func (r *replica) follow(t *testing.T, after string) (stop func() []string) {
 // The event feed of each replica has the calls of all, and a stream can be resumed at another replica.
 func TestEventsOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.DefaultOptions())
+		s := storetest.NewMemory(time.Now)
 		a, b := newReplica(t, s), newReplica(t, s)
 		atA, atB := a.follow(t, ""), b.follow(t, "")
 		var want []string
@@ -135,7 +137,7 @@ func (r *replica) advise(t *testing.T) (id string) {
 // A decision about a recommendation at one replica, or its undo, applies at the others.
 func TestAdviceOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.DefaultOptions())
+		s := storetest.NewMemory(time.Now)
 		a, b := newReplica(t, s), newReplica(t, s)
 		id := a.advise(t)
 		list := func(r *replica, status string) (ids []string) {
@@ -212,7 +214,7 @@ func (n heldNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) erro
 func TestDecisionsMeet(t *testing.T) {
 	for _, undo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := store.NewMemory(store.DefaultOptions())
+			s := storetest.NewMemory(time.Now)
 			h := &held{Store: s, letGo: make(chan struct{})}
 			first := newReplica(t, s)
 			id := first.advise(t)

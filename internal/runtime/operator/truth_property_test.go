@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -139,7 +140,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		clock: clock{now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}, specs: map[string]spec{},
 		known: map[string]*agent.Generation{},
 		box:   &runtimetest.Box{Programs: map[string]runtimetest.Run{}}, model: &careless{}}
-	w.store = store.NewMemory(store.Options{Now: w.clock.time})
+	w.store = storetest.NewMemory(w.clock.time)
 	fetches := w.rand.IntN(2) == 0
 	for i := range 40 {
 		w.write(fmt.Sprintf("program %d", i), fetches)

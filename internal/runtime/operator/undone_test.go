@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // An audit entry shows whether it was undone, by an operation of any replica. It offers an undo exactly if the undo
 // would succeed.
 func TestUndoOffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory(store.DefaultOptions())
+		s := storetest.NewMemory(time.Now)
 		a, b := newReplica(t, s), newReplica(t, s)
 		judged := a.call(t)
 		did := map[string]string{} // id of the audit entry of each operation
@@ -152,7 +154,7 @@ func (c *countedTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.A
 // A page of audit entries shows what was undone without reading the whole trail again.
 func TestUndoneIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &auditReads{Store: store.NewMemory(store.DefaultOptions())}
+		s := &auditReads{Store: storetest.NewMemory(time.Now)}
 		r := newReplica(t, s)
 		trail, err := s.Store.Namespace(agent.DefaultNamespace)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // A hall is a store with an overview, and the expected content of each role.
@@ -28,7 +29,7 @@ func newHall(t *testing.T) *hall {
 	t.Helper()
 	h := &hall{t: t, at: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), tokens: map[string]int64{}}
 	var err error
-	h.Overview, err = New(Options{Store: store.NewMemory(store.DefaultOptions()),
+	h.Overview, err = New(Options{Store: storetest.NewMemory(time.Now),
 		Usage: func(context.Context) (spend.UsageReport, error) {
 			var r spend.UsageReport
 			for role, n := range h.tokens {

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -71,7 +72,7 @@ func TestInterruptedPredictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				life, end := context.WithCancelCause(t.Context())
-				s := store.NewMemory(store.Options{})
+				s := storetest.NewMemory(time.Now)
 				held, err := s.Namespace(agent.DefaultNamespace)
 				if err != nil {
 					t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
-	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // Replicas cannot exceed a cap together: of forty requests over three of them, with room for three, three are sent.
@@ -29,7 +29,7 @@ func TestReplicasKeepCaps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := store.NewMemory(store.DefaultOptions())
+			s := storetest.NewMemory(time.Now)
 			policy := agent.DefaultPolicy()
 			policy.Spend = tt.policy
 			var accounts []*spend.Account
@@ -93,7 +93,7 @@ func forty(t *testing.T, accounts []*spend.Account, tokens int64) int64 {
 // spent.
 func TestReplicasReservations(t *testing.T) {
 	t.Parallel()
-	s := store.NewMemory(store.DefaultOptions())
+	s := storetest.NewMemory(time.Now)
 	policy := agent.DefaultPolicy()
 	policy.Spend.DayTokens = 1500
 	account := func() *spend.Account {

@@ -19,13 +19,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // rig is a ledger over a store in memory, with its own clock.
 type rig struct {
 	t      *testing.T
 	ctx    context.Context
-	store  *store.Memory
+	store  *storetest.Memory
 	ledger *spend.Ledger
 	policy atomic.Pointer[agent.Policy]
 	log    bytes.Buffer
@@ -37,7 +38,7 @@ func newRig(t *testing.T, p agent.SpendPolicy) *rig {
 	t.Helper()
 	r := &rig{t: t, ctx: t.Context()}
 	r.at("2026-11-22T12:00:00Z")
-	r.store = store.NewMemory(store.Options{Now: r.clock})
+	r.store = storetest.NewMemory(r.clock)
 	r.set(p)
 	r.restart()
 	return r

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
@@ -54,7 +55,7 @@ func put(all map[string]string, e agent.AuditEntry) {
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := &refusing{Namespace: storetest.Default(t, store.NewMemory(store.Options{})), err: errors.New("unreadable")}
+	s := &refusing{Namespace: storetest.Default(t, storetest.NewMemory(time.Now)), err: errors.New("unreadable")}
 	l := New(s, put, "put", "drop")
 	if err := l.Open(ctx); !errors.Is(err, s.err) {
 		t.Fatalf("got %v", err)
@@ -112,7 +113,7 @@ func TestLedgerOfAnotherTrail(t *testing.T) {
 	trails := map[string]store.Namespace{}
 	for name, targets := range map[string][]string{"empty": nil, "long": {"a", "b"}, "short": {"c"},
 		"as long": {"d", "e"}} {
-		trails[name] = storetest.Default(t, store.NewMemory(store.Options{}))
+		trails[name] = storetest.Default(t, storetest.NewMemory(time.Now))
 		for _, target := range targets {
 			if err := trails[name].AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: "put",
 				Target: target}); err != nil {

@@ -56,7 +56,7 @@ func (p play) with(t *testing.T, f *vfstest.FS, options func(testing.TB, *vfstes
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin := store.NewMemory(store.Options{Now: now})
+	twin := storetest.NewMemory(now)
 	states = append(states, p.dump(t, twin))
 	for i, step := range p.script(now) {
 		at = at.Add(time.Second)
@@ -243,7 +243,7 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 	o := simOptions(t, f, now)
 	o.Interval = r.interval
 	s := openFaulty(t, o, what)
-	twin := store.NewMemory(store.Options{Now: now})
+	twin := storetest.NewMemory(now)
 	for _, step := range r.script(now) {
 		at = at.Add(time.Second)
 		unsure := false

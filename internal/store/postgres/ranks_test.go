@@ -48,7 +48,7 @@ func TestRanksAreThoseOfRanking(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	all := []store.Namespace{storetest.Default(t, s), storetest.Default(t, store.NewMemory(store.Options{Now: now}))}
+	all := []store.Namespace{storetest.Default(t, s), storetest.Default(t, storetest.NewMemory(now))}
 	both := func(what string, do func(n store.Namespace) error) {
 		t.Helper()
 		var errs [2]string

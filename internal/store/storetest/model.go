@@ -14,10 +14,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// model applies the same random operations to the store and to a fresh store.Memory, and compares everything that can
+// model applies the same random operations to the store and to a fresh Memory, and compares everything that can
 // be read from both. Now and then it stops or kills the store.
 func model(t *testing.T, r *rig) {
-	memory := store.NewMemory(store.Options{Now: r.clock.now})
+	memory := NewMemory(r.clock.now)
 	twin := Default(t, memory)
 	random := rand.New(rand.NewPCG(1, 2))
 	live := map[string]bool{}
