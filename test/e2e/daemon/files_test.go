@@ -277,16 +277,17 @@ func TestRanges(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil, "--file-max", "2MiB", "--files-max", "5MiB")
+	one := d.One() // other replicas learn within a second what was stored
 	big := strings.Repeat("x", 2<<20)
 	code := func(want int, query, body string) any {
 		t.Helper()
-		return upload(d, want, query, "text/plain", body)["code"]
+		return upload(one, want, query, "text/plain", body)["code"]
 	}
 	if got := code(http.StatusRequestEntityTooLarge, "", big+"x"); got != "file_too_large" {
 		t.Errorf("announced: %v", got)
 	}
 	// of unknown length
-	req, err := http.NewRequest(http.MethodPost, d.URL+"/v1/files",
+	req, err := http.NewRequest(http.MethodPost, one.URL+"/v1/files",
 		io.MultiReader(strings.NewReader(big), strings.NewReader("x")))
 	if err != nil {
 		t.Fatal(err)
@@ -299,8 +300,8 @@ func TestBounds(t *testing.T) {
 	if resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("chunked: status %d", resp.StatusCode)
 	}
-	d.Policy(map[string]any{"retention": map[string]any{"session_file_mib": 3}})
-	s := d.Session("sales")
+	one.Policy(map[string]any{"retention": map[string]any{"session_file_mib": 3}})
+	s := one.Session("sales")
 	code(http.StatusCreated, "", big)
 	if got := code(http.StatusTooManyRequests, "", big); got != "file_quota_exceeded" {
 		t.Errorf("mine: %v", got)
@@ -309,13 +310,13 @@ func TestBounds(t *testing.T) {
 	if got := code(http.StatusTooManyRequests, "?session_id="+s, big); got != "file_quota_exceeded" {
 		t.Errorf("the session's: %v", got)
 	}
-	if got := code(http.StatusInsufficientStorage, "?session_id="+d.Session("other"), big); got != "files_full" {
+	if got := code(http.StatusInsufficientStorage, "?session_id="+one.Session("other"), big); got != "files_full" {
 		t.Errorf("the daemon's: %v", got)
 	}
 	code(http.StatusNotFound, "?session_id=sess_none", "x")
 	wantStored(t, d, 2)
-	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+s, nil)
-	code(http.StatusCreated, "?session_id="+d.Session("other"), big)
+	one.Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+s, nil)
+	code(http.StatusCreated, "?session_id="+one.Session("other"), big)
 }
 
 // An upload that ends in the middle leaves nothing; nor does one that the daemon did not live to see the end of.
