@@ -73,7 +73,7 @@ func (n *namespace) recovered(r *replay, cp *checkpointDoc, corrupt bool) error 
 			return err
 		}
 	}
-	n.stored.anew.all = n.stored.anew.all || corrupt || r.damaged || len(r.broken) > 0
+	n.stored.anew.all = n.stored.anew.all || corrupt || r.damaged || len(r.broken) > 0 || n.stored.unsure.Load()
 	n.stored.anew.values = n.stored.anew.values || r.deletes(n.name) // their lines may have been erased already
 	return n.stored.count(context.Background())
 }
