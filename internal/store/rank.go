@@ -253,3 +253,162 @@ func CompareTargets(a, b Target) int {
 	}
 	return 0
 }
+
+// ranked is a role's entry in a Ranking.
+type ranked struct {
+	role             string
+	tool             *agent.Tool // nil if the role is not registered
+	methods          map[string]Figures
+	levels           [len(levels)]int // number of artifacts by level
+	success, failure int64
+	lastUsed         time.Time // latest use of its artifacts
+	level            int
+	key              float64 // ln(success rate) + age-independent recency
+	stale            bool    // unused for StaleAfter
+	awaited          bool    // it has an entry in due
+	at               int     // index in known; -1 if it is not there
+}
+
+// levels are the lifecycle states from worst to best.
+var levels = [...]string{agent.StateDegraded, agent.StateCandidate, agent.StateProbation, agent.StateDurable}
+
+// LevelOf returns the rank of a lifecycle state, from 0 for the worst to 3 for the best.
+func LevelOf(state string) int {
+	if i := slices.Index(levels[:], state); i >= 0 {
+		return i
+	}
+	return 1 // an unknown state ranks as a candidate
+}
+
+// rate is the share of successes. It is one half for a tool without counted calls, which ranks an unknown tool above
+// one that mostly fails and below one that mostly works. It is never 0, so recency still orders tools that always
+// failed.
+func (e *ranked) rate() float64 { return rate(e.success, e.failure) }
+
+func rate(success, failure int64) float64 {
+	if n := success + failure; n > 0 {
+		return max(float64(success)/float64(n), 1e-9)
+	}
+	return 0.5
+}
+
+// used returns the latest use of the tool or its artifacts.
+func (e *ranked) used() time.Time {
+	if e.tool != nil && e.tool.LastUsedAt.After(e.lastUsed) {
+		return e.tool.LastUsedAt
+	}
+	return e.lastUsed
+}
+
+func (e *ranked) score(now time.Time) float64 { return Score(e.success, e.failure, e.used(), now) }
+
+// Score returns the success rate times the recency of a tool last used at used.
+func Score(success, failure int64, used, now time.Time) float64 {
+	return rate(success, failure) * math.Exp(-max(0, days(now.Sub(used)))/recencyDays)
+}
+
+func (e *ranked) view(now time.Time) RankedTool {
+	return RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now),
+		State: e.state()}
+}
+
+func (e *ranked) state() string { return BestState(e.levels) }
+
+// BestState returns the best state with an artifact, or "" if there is none. artifacts are counts by LevelOf.
+func BestState(artifacts [len(levels)]int) string {
+	for i := len(levels) - 1; i >= 0; i-- {
+		if artifacts[i] > 0 {
+			return levels[i]
+		}
+	}
+	return ""
+}
+
+func days(d time.Duration) float64 { return d.Hours() / 24 }
+
+// before reports whether e ranks above o. Role names break ties, which makes the order total.
+func (e *ranked) before(o *ranked) bool {
+	if e.stale != o.stale {
+		return o.stale
+	}
+	if e.key != o.key {
+		return e.key > o.key
+	}
+	if e.level != o.level {
+		return e.level > o.level
+	}
+	return e.role < o.role
+}
+
+// rankHeap is a heap of roles, best first. Its elements keep their own index.
+type rankHeap []*ranked
+
+func (h rankHeap) Len() int { return len(h) }
+
+func (h rankHeap) Less(i, j int) bool { return h[i].before(h[j]) }
+
+func (h rankHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *rankHeap) Push(x any) {
+	e := x.(*ranked)
+	e.at = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *rankHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	e.at = -1
+	return e
+}
+
+// dueEntry schedules a check whether the entry has become stale.
+type dueEntry struct {
+	at    time.Time
+	entry *ranked
+}
+
+// dueHeap is a heap of due entries, earliest first.
+type dueHeap []dueEntry
+
+func (h dueHeap) Len() int { return len(h) }
+
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueEntry)) }
+
+func (h *dueHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	old[len(old)-1] = dueEntry{}
+	*h = old[:len(old)-1]
+	return x
+}
+
+// frontier is a heap of indexes into all, best first. It walks the heap all in order without changing it.
+type frontier struct {
+	all  rankHeap
+	open []int
+}
+
+func (f *frontier) Len() int { return len(f.open) }
+
+func (f *frontier) Less(i, j int) bool { return f.all[f.open[i]].before(f.all[f.open[j]]) }
+
+func (f *frontier) Swap(i, j int) { f.open[i], f.open[j] = f.open[j], f.open[i] }
+
+func (f *frontier) Push(x any) { f.open = append(f.open, x.(int)) }
+
+func (f *frontier) Pop() any {
+	n := len(f.open) - 1
+	x := f.open[n]
+	f.open = f.open[:n]
+	return x
+}

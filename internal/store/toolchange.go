@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -60,4 +62,55 @@ func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (
 	}
 	t.Revision = have + 1
 	return &t, nil
+}
+
+// ToolBytes calls add with the bytes of a registered role. Its contracts count for its owner, a proposed contract for
+// the owner of the call. A nil tool has none.
+func ToolBytes(t *agent.Tool, add func(owner string, b Bytes)) {
+	if t == nil {
+		return
+	}
+	n := roleFixed + contractBytes(&t.Contract)
+	for name, c := range t.Methods {
+		n += int64(len(name)) + contractBytes(&c)
+	}
+	if p := t.Proposals; p != nil {
+		for _, checked := range p.Rejected {
+			n += int64(len(checked))
+		}
+		for i := range p.Open {
+			o := &p.Open[i]
+			add(o.Owner, Bytes{Tools: roleFixed + int64(len(o.ID)+len(o.Checked)+len(o.By)) +
+				contractBytes(&o.Contract)})
+		}
+	}
+	add(t.Owner, Bytes{Tools: n})
+}
+
+func contractBytes(c *agent.Contract) int64 {
+	return int64(len(c.Purpose)) + jsonBytes(c.Deliverable, c.Acceptance, c.FailurePolicy, c.Signature)
+}
+
+// SameBody reports whether a change left the artifact as it was, except for counters, states and streaks. Artifacts are
+// never changed in place, so comparing slices and pointers by identity is enough. It may report false for equal
+// artifacts.
+func SameBody(a, b *agent.Artifact) bool {
+	return a.Code == b.Code && len(a.Generations) == len(b.Generations) && a.Manifest == b.Manifest &&
+		sameList(a.Rejections, b.Rejections) && sameList(a.Displaced, b.Displaced) &&
+		sameList(a.Examples, b.Examples) &&
+		sameList(a.Verdicts, b.Verdicts) && sameList(a.Failures, b.Failures) && sameList(a.Drifts, b.Drifts) &&
+		slices.EqualFunc(a.Generations, b.Generations, sameProgram)
+}
+
+func sameProgram(g, h *agent.Generation) bool {
+	return g == h || g.ID == h.ID && g.Code == h.Code && g.Interface == h.Interface && g.Effects == h.Effects &&
+		g.MadeFor == h.MadeFor && g.Asked == h.Asked &&
+		sameList(g.Facts, h.Facts) && sameList(g.ChangedAnswers, h.ChangedAnswers) &&
+		sameList(g.SolverShape, h.SolverShape) &&
+		sameList(g.Fixtures, h.Fixtures) && maps.Equal(g.Shapes, h.Shapes) && maps.Equal(g.Outlines, h.Outlines)
+}
+
+// sameList reports whether two slices are the same, not only equal.
+func sameList[V any](a, b []V) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

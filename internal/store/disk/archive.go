@@ -1,9 +1,11 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
@@ -255,4 +259,259 @@ func (p *archive) planAway(e *entry) error {
 		e.away = append(e.away, archived{name: name, artifact: x})
 	}
 	return nil
+}
+
+// archiveFile returns the file name of an archived artifact, or of a tool if the target has no method.
+func archiveFile(t store.Target, stamp string) string { return archivePlace(t) + "." + stamp + ".json" }
+
+// archivePlace returns the start of the file names of everything archived for a target. It has no dot.
+func archivePlace(t store.Target) string {
+	if t.Method == "" {
+		return archiveRegistryDir + "/" + slug(t.Role)
+	}
+	return archiveDir + "/" + slug(t.Role) + "/" + slug(t.Method)
+}
+
+// stampOf returns the end of the names of an operation's files. It is unique and sorts by age.
+func stampOf(at time.Time, number uint64, deleted bool, auditID string) string {
+	mark := ""
+	if deleted {
+		mark = deletedMark
+	}
+	return fmt.Sprintf("%s-%010d%s-%s", at.UTC().Format(stampFormat), number, mark, slug(auditID))
+}
+
+// deletedMark is the part of a stamp that marks a file of something deleted.
+const deletedMark = ".deleted"
+
+// A stamp is the decoded end of an archive file's name. The zero value stands for an unknown format.
+type stamp struct {
+	at      time.Time
+	deleted bool   // the file is removed store.DeletedLife after at
+	by      string // the slug of the operation's audit id; "" in files of earlier versions
+}
+
+var stampParts = lazy.Regexp(`^([0-9T]+\.[0-9]+Z)-[0-9]+(\.deleted)?(?:-(.*))?$`)
+
+// readStamp decodes the stamp in the name of an archive file.
+func readStamp(name string) (s stamp) {
+	_, text, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), ".")
+	of := stampParts().FindStringSubmatch(text)
+	if of == nil {
+		return s
+	}
+	at, err := time.Parse(stampFormat, of[1])
+	if err != nil {
+		return s
+	}
+	return stamp{at, of[2] != "", of[3]}
+}
+
+// pastRestore reports whether the file's content can no longer be restored.
+func pastRestore(name string, now time.Time) bool {
+	s := readStamp(name)
+	return store.Ended(s.deleted, s.at, now)
+}
+
+// movedBy reports whether the operation with that audit id moved the file to the archive. Files of earlier versions do
+// not have the id in their names and are matched by time.
+func movedBy(name, auditID string) bool {
+	s := readStamp(name)
+	if s.by != "" || s.at.IsZero() {
+		return s.by == slug(auditID)
+	}
+	const longest = 10 * time.Second // of a commit, from the operation's id to its stamp
+	took := s.at.Sub(ids.Time(auditID).Truncate(time.Millisecond))
+	return took >= 0 && took < longest
+}
+
+// Archived is part of store.Namespace.
+func (p *archive) Archived(_ context.Context, targets []store.Target, auditID string) error {
+	p.n.mu.RLock()
+	pending, back := slices.Clone(p.pending), slices.Clone(p.restored)
+	p.n.mu.RUnlock()
+	now := p.n.now()
+	held := map[string][]string{} // names of files by directory
+	for _, x := range pending {
+		held[path.Dir(x.name)] = append(held[path.Dir(x.name)], x.name)
+	}
+	listed := map[string]bool{}
+	for _, t := range targets {
+		place := archivePlace(t)
+		if dir := path.Dir(place); !listed[dir] {
+			listed[dir] = true
+			names, err := p.n.files.list(dir)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				held[dir] = append(held[dir], path.Join(dir, name))
+			}
+		}
+		if !slices.ContainsFunc(held[path.Dir(place)], func(name string) bool {
+			return strings.HasPrefix(name, place+".") && movedBy(name, cmp.Or(t.From, auditID)) &&
+				!isCorruptName(path.Base(name)) && !slices.Contains(back, name) && !pastRestore(name, now)
+		}) {
+			return store.NotArchived(t)
+		}
+	}
+	return nil
+}
+
+// Restore is part of store.Namespace.
+func (p *archive) Restore(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
+	if err := errors.Join(p.n.health.ready(), p.n.make()); err != nil {
+		return err
+	}
+	p.n.flusher.archive.Lock()
+	defer p.n.flusher.archive.Unlock()
+	// The files must hold the entry that was just archived.
+	if err := p.n.flusher.sync(); err != nil {
+		return err
+	}
+	e := p.n.newEntry()
+	e.Audit = &audit
+	e.Move = &move{Kind: "restore"}
+	return p.n.commit(ctx, &commit{entry: e, alone: true, check: func() error {
+		seen, r := map[string]bool{}, store.Restoring{}
+		for _, t := range targets {
+			if err := p.planRestore(e, t, seen, &r); err != nil {
+				return err
+			}
+		}
+		e.Artifacts = r.Below
+		e.growMoved()
+		return nil
+	}})
+}
+
+// planRestore plans what a target restores. seen holds the files that earlier targets restore.
+func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool, r *store.Restoring) error {
+	names, err := p.find(t, cmp.Or(t.From, e.Audit.Undoes))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if seen[name] {
+			r.Whole()
+			continue
+		}
+		x, err := p.read(name)
+		if errors.Is(err, errCorrupt) {
+			return fmt.Errorf("%w in the archive: %s was corrupt and moved aside", store.ErrNotFound, name)
+		}
+		if err != nil {
+			return err
+		}
+		target := x.target()
+		if target.Role != t.Role || t.Method != "" && target.Method != t.Method {
+			continue // another name with the same slug
+		}
+		switch now := p.inUse(x); {
+		case now == nil:
+			seen[name] = true
+			r.Whole()
+			e.restored = append(e.restored, x)
+			e.Move.Targets = append(e.Move.Targets, target)
+			e.Move.Files = append(e.Move.Files, name)
+		case now.artifact != nil:
+			r.Beneath(now.artifact.a, x.artifact.a, e.Audit, readStamp(name).by, e.at())
+		default:
+			r.Stays(target, nil)
+		}
+	}
+	return r.End(t)
+}
+
+// endDeleted removes the files of deleted items that can no longer be restored. waits reports whether there are deleted
+// items that still can be.
+func (p *archive) endDeleted(now time.Time) (waits bool, err error) {
+	p.n.flusher.archive.Lock() // nothing is restored meanwhile
+	defer p.n.flusher.archive.Unlock()
+	p.n.mu.RLock()
+	pending := slices.ContainsFunc(p.pending, func(x archived) bool { return readStamp(x.name).deleted })
+	p.n.mu.RUnlock()
+	// Their files must exist before they are listed.
+	if pending {
+		if err := p.n.flusher.sync(); err != nil {
+			return true, err
+		}
+	}
+	p.n.mu.RLock()
+	back := slices.Clone(p.restored)
+	p.n.mu.RUnlock()
+	var gone []string
+	err = p.n.files.eachDir(archiveDir, func(dir string) error {
+		names, err := p.n.files.list(dir)
+		for _, name := range names {
+			at := path.Join(dir, name)
+			switch {
+			case !readStamp(name).deleted || isCorruptName(name):
+			// A replay may need the file until the next checkpoint, which removes it.
+			case slices.Contains(back, at):
+			case pastRestore(name, now):
+				gone = append(gone, at)
+			default:
+				waits = true
+			}
+		}
+		return err
+	})
+	return waits, errors.Join(err, p.n.files.removeAll(gone))
+}
+
+// target returns the name of an archived item.
+func (x archived) target() store.Target {
+	if x.tool != nil {
+		return store.Target{Role: x.tool.Role}
+	}
+	return store.Target{Role: x.artifact.key.role, Method: x.artifact.key.method}
+}
+
+// inUse returns the tool or artifact that is in use under the name of x, or nil if there is none.
+func (p *archive) inUse(x archived) *archived {
+	if x.tool != nil {
+		if tool := p.n.catalog.tool(x.tool.Role); tool != nil {
+			return &archived{tool: tool}
+		}
+		return nil
+	}
+	if now, err := p.n.artifacts.get(x.artifact.key); err == nil {
+		return &archived{artifact: now}
+	}
+	return nil
+}
+
+// An ArchiveError is the reason why an archive was refused. Nothing of the archive is kept.
+type ArchiveError struct {
+	// what is wrong with the archive, as the predicate of a sentence
+	Why string
+	Do  string // what a person can do
+	Err error  // the underlying error; may be nil
+}
+
+func (e *ArchiveError) Error() string {
+	text := "the archive " + e.Why
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text + "; " + e.Do
+}
+
+func (e *ArchiveError) Unwrap() error { return e.Err }
+
+// Advice for ArchiveError.Do.
+const (
+	exportAgain = "copy it once more, or export again"
+	distrust    = "no export writes such a thing, so somebody has changed it: export again, and do not use this one"
+)
+
+// notWhole is the error for archives that are damaged or incomplete.
+func notWhole(err error) error {
+	return &ArchiveError{Why: "is no archive of recurgentd, or it was cut off or damaged", Do: exportAgain, Err: err}
+}
+
+// strange is the error for archives with content that no export writes.
+func strange(format string, args ...any) error {
+	return &ArchiveError{Why: "holds " + fmt.Sprintf(format, args...), Do: distrust}
 }

@@ -270,3 +270,137 @@ func (x *exporter) copy(name string, r io.Reader, size int64) error {
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
 var _ store.Exporter = (*Store)(nil)
+
+// An export of one namespace has the same layout as any other: the files in their usual places, a checkpoint that names
+// no other namespace, and the journal, in which entries of other namespaces are emptied. This keeps the numbers of
+// entries without gaps.
+
+// content exports the files, and the checkpoint that records how far they go.
+func (x *exporter) content() error {
+	if x.only == "" {
+		return x.tree(".")
+	}
+	if err := x.tree(namespaceDir(x.only)); err != nil {
+		return err
+	}
+	return x.checkpoint()
+}
+
+// others reports whether a file or directory at the top does not belong to the namespace that is exported alone.
+func (x *exporter) others(name string) bool {
+	return x.only != "" && (name == journalDir || name == namespacesDir)
+}
+
+// checkpoint exports the checkpoint reduced to the namespace.
+func (x *exporter) checkpoint() error {
+	var all checkpointDoc
+	if _, err := readOptional(x.fs, checkpointFile, &all, nil); err != nil {
+		return err
+	}
+	one := checkpointDoc{head: head{agent.SchemaVersion, all.LSN}}
+	if x.only == agent.DefaultNamespace {
+		one.checkpointed = all.checkpointed
+	} else {
+		one.SchemaVersion, one.Namespaces = namespacesVersion,
+			map[agent.Namespace]*checkpointed{x.only: all.Namespaces[x.only]}
+	}
+	text, err := encodeDoc(one)
+	if err != nil {
+		return err
+	}
+	return x.text(checkpointFile, text)
+}
+
+// segment exports a segment of the journal.
+func (x *exporter) segment(seg wal.Segment) error {
+	if x.only == "" {
+		return x.file(seg.Name)
+	}
+	data, err := x.fs.ReadFile(seg.Name)
+	if err != nil {
+		return err
+	}
+	if data, err = seg.Rewrite(data, x.own); err != nil {
+		return err
+	}
+	return x.text(seg.Name, data)
+}
+
+// own returns the journal entry unchanged if it belongs to the namespace, and otherwise an entry that does nothing.
+func (x *exporter) own(text []byte) []byte {
+	var e struct {
+		At int64           `json:"t"`
+		NS agent.Namespace `json:"ns,omitempty"`
+	}
+	if json.Unmarshal(text, &e) == nil && e.NS == journalName(x.only) {
+		return text
+	}
+	e.NS = journalName(x.only)
+	empty, _ := json.Marshal(e) // a number and a name always encode
+	return empty
+}
+
+// fileDirs returns the directories that hold the bytes of files.
+func (x *exporter) fileDirs() ([]string, error) {
+	if x.only != "" {
+		return []string{path.Join(namespaceDir(x.only), filesDir)}, nil
+	}
+	dirs := []string{filesDir}
+	names, err := x.fs.List(namespacesDir)
+	if err != nil && !vfs.NotExist(err) {
+		return nil, err
+	}
+	for _, name := range names {
+		dirs = append(dirs, path.Join(namespacesDir, name, filesDir))
+	}
+	return dirs, nil
+}
+
+// LeftOut lists files of an archive or a directory that were left out for the same reason.
+type LeftOut struct {
+	Why   string   `json:"why"`
+	Files int      `json:"files"`
+	Names []string `json:"names"` // the first few
+}
+
+// Reasons for leaving a file out.
+const (
+	leftDerived = "made anew where they are needed"
+	leftKey     = "keys, which no archive may bring: put the file there by hand, mode 0600"
+	leftAside   = "moved aside as damaged, or kept from before a migration"
+	leftForm    = "not what their names say"
+	leftUnknown = "of no kind that this recurgentd knows"
+)
+
+// leftOuts collects files that are left out, by reason.
+type leftOuts []LeftOut
+
+func (l *leftOuts) add(why, name string) {
+	const most = 5
+	i := slices.IndexFunc(*l, func(x LeftOut) bool { return x.Why == why })
+	if i < 0 {
+		i = len(*l)
+		*l = append(*l, LeftOut{Why: why})
+	}
+	x := &(*l)[i]
+	if x.Files++; x.Files <= most {
+		x.Names = append(x.Names, name)
+	}
+}
+
+// whyLeft returns the reason for leaving out a file that is of no kind.
+func whyLeft(name string) string {
+	_, _, within := kindOf(name)
+	base := path.Base(within)
+	switch {
+	case isCorruptName(within), strings.HasPrefix(within, backupDir+"/"):
+		return leftAside
+	case name == store.SecretsKeyFile:
+		return leftKey
+	case strings.HasPrefix(name, store.DerivedDir+"/"), within == indexFile, strings.HasSuffix(base, ".idx") &&
+		(path.Dir(within) == "calls" || path.Dir(within) == "values"),
+		name == lockFile, strings.HasPrefix(within, vfs.TempDir+"/"):
+		return leftDerived
+	}
+	return leftUnknown
+}

@@ -1,13 +1,18 @@
 package disk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
@@ -260,3 +265,238 @@ func (r *replay) call(e *entry) {
 }
 
 func (k namedSession) String() string { return fmt.Sprintf("session %s/%s", k.namespace, k.id) }
+
+// artifacts prepares the changes of an entry to artifacts.
+func (r *replay) artifacts(e *entry) error {
+	for i, change := range e.Artifacts {
+		k := e.namespace.artifactKey(change.Role, change.MethodName)
+		var old *agent.Artifact
+		x, err := r.artifactNow(e, k)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return err
+		case x.lsn >= e.lsn && !slices.Contains(e.artifacts, x):
+			r.index(x)
+			continue
+		default:
+			old = x.a
+		}
+		want := int64(0)
+		if i < len(e.Revisions) {
+			want = e.Revisions[i]
+		}
+		if want == 0 || old == nil && !change.Creates() {
+			continue // it did not exist then, or has been archived or removed since
+		}
+		next := old.Apply(change)
+		if next.Revision != want {
+			if old != nil {
+				r.miss("artifact "+next.String(), e.lsn)
+			}
+			continue
+		}
+		e.artifacts = append(e.artifacts, &artifact{a: next, key: k, lsn: e.lsn})
+	}
+	return nil
+}
+
+// artifactNow returns the artifact with the entry's earlier changes to it applied.
+func (r *replay) artifactNow(e *entry, k artifactKey) (*artifact, error) {
+	for _, x := range slices.Backward(e.artifacts) {
+		if x.key == k {
+			return x, nil
+		}
+	}
+	return e.namespace.artifacts.get(k)
+}
+
+// move prepares what an entry archives, removes or restores.
+func (r *replay) move(e *entry) error {
+	if e.Move == nil {
+		return nil
+	}
+	p := e.namespace.archive
+	if e.Move.Kind != "restore" {
+		if err := p.planAway(e); err != nil {
+			return err
+		}
+		if e.lsn <= e.namespace.catalog.registry.lsn {
+			e.away = slices.DeleteFunc(e.away, func(x archived) bool { return x.tool != nil })
+		}
+		return nil
+	}
+	if err := r.s.flusher.sync(); err != nil { // the archive's files are then complete
+		return err
+	}
+	for _, name := range e.Move.Files {
+		x, err := p.read(name)
+		if vfs.NotExist(err) || errors.Is(err, errCorrupt) {
+			continue // moved aside, or restored and removed already because the checkpoint was lost
+		}
+		if err != nil {
+			return err
+		}
+		if p.inUse(x) != nil || x.tool != nil && e.lsn <= e.namespace.catalog.registry.lsn {
+			if x.artifact != nil {
+				now, err := e.namespace.artifacts.get(x.artifact.key)
+				if err != nil {
+					return err
+				}
+				r.index(now)
+			}
+			x.tool, x.artifact = nil, nil // it is in use already; only the archive's file must be removed
+		}
+		e.restored = append(e.restored, x)
+	}
+	return nil
+}
+
+// index updates the index from an artifact's file. The index is written later than the file and may lack the artifact.
+func (r *replay) index(x *artifact) {
+	r.s.shared.mu.Lock()
+	defer r.s.shared.mu.Unlock()
+	p := x.key.namespace.catalog
+	p.setArtifact(x.key, store.FiguresOf(x.a))
+}
+
+// miss logs, once for each session or artifact, that it cannot be replayed any further because an earlier entry is
+// damaged.
+func (r *replay) miss(what string, lsn uint64) {
+	if !r.broken[what] {
+		r.broken[what] = true
+		r.s.log.Error().Str("what", what).Uint64("entry",
+			lsn).Msg("an entry that it depends on is lost: it stays as it was before")
+	}
+}
+
+// A decoder decodes entries in parallel, in chunks, and applies them in order.
+type decoder struct {
+	apply func(*encoded) error
+	chunk []encoded
+}
+
+// encoded is an entry of the journal, with the result of decoding it.
+type encoded struct {
+	lsn   uint64
+	text  []byte
+	entry *entry
+	err   error // of decoding
+}
+
+const decodeChunk = 2048 // entries decoded together
+
+// add adds an entry. It is applied now or by a later add or flush; text must not change until then.
+func (d *decoder) add(lsn uint64, text []byte) error {
+	d.chunk = append(d.chunk, encoded{lsn: lsn, text: text})
+	if len(d.chunk) < decodeChunk {
+		return nil
+	}
+	return d.flush()
+}
+
+// flush applies the entries that were added but not applied.
+func (d *decoder) flush() error {
+	var work sync.WaitGroup
+	var taken atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(d.chunk)) {
+		work.Go(func() {
+			for i := taken.Add(1); i <= int64(len(d.chunk)); i = taken.Add(1) {
+				d.chunk[i-1].decode()
+			}
+		})
+	}
+	work.Wait()
+	chunk := d.chunk
+	d.chunk = d.chunk[:0]
+	for i := range chunk {
+		if err := d.apply(&chunk[i]); err != nil {
+			return err
+		}
+		chunk[i] = encoded{}
+	}
+	return nil
+}
+
+// decode decodes one entry. It may run concurrently for several entries, because nothing is applied meanwhile.
+func (c *encoded) decode() {
+	if c.entry, c.err = decodeEntry(c.text); c.err == nil {
+		c.entry.lsn = c.lsn
+	}
+}
+
+// read calls visit with the entries of a segment, as wal.Segment.Read does. It keeps the data of the segment for the
+// next pass.
+func (r *replay) read(seg wal.Segment, visit func(lsn uint64,
+	text []byte) error) (next uint64, gaps []wal.Gap, err error) {
+	if r.held.name != seg.Name {
+		data, err := r.s.root.ReadFile(seg.Name)
+		if err != nil {
+			return 0, nil, err
+		}
+		r.held.name, r.held.data = seg.Name, data
+	}
+	return seg.Visit(r.held.data, visit)
+}
+
+// findEnd finds the end of the newest segment after a power cut. Entries that were not synced may be missing, and none
+// after the first missing one counts. findEnd sets last.Limit accordingly.
+func (r *replay) findEnd(last *wal.Segment) error {
+	next, missing := last.First, uint64(0)
+	_, _, err := r.read(*last, func(lsn uint64, text []byte) error {
+		if missing == 0 && lsn > next {
+			missing = next
+		}
+		if unsure := unsureOf(text); unsure == 0 || unsure > missing {
+			missing = 0 // what is missing had been synced: it is damage, not a lost tail
+		}
+		next = lsn + 1
+		return nil
+	})
+	if missing > 0 {
+		last.Limit = missing
+		r.s.log.Warn().Uint64("from", missing).Uint64("to",
+			next-1).Msg("calls at the journal's end were not synced before a power cut, and are lost")
+	}
+	return err
+}
+
+// unsureOf returns entry.Unsure without decoding the entry. It comes first in the text.
+func unsureOf(text []byte) (lsn uint64) {
+	digits, ok := bytes.CutPrefix(text, []byte(`{"w":`))
+	if !ok {
+		return 0
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			break
+		}
+		lsn = 10*lsn + uint64(c-'0')
+	}
+	return lsn
+}
+
+// deleteKey and eraseKey are in the text of every entry that deletes sessions or erases a namespace. The first pass
+// decodes only entries that contain one of them.
+var deleteKey, eraseKey = []byte(`"delete":[`), []byte(`"erase_namespace":"`)
+
+// readDeletions records the sessions that a segment deletes and the namespaces that it erases.
+func (r *replay) readDeletions(seg wal.Segment) error {
+	_, _, err := r.read(seg, func(lsn uint64, text []byte) error {
+		if lsn <= r.checkpoint.LSN || !bytes.Contains(text, deleteKey) && !bytes.Contains(text, eraseKey) {
+			return nil
+		}
+		e, err := decodeEntry(text)
+		if err != nil {
+			return nil // the second pass reports it
+		}
+		if e.Erase != "" {
+			r.erased[e.Erase] = max(r.erased[e.Erase], lsn)
+		}
+		for _, id := range e.Delete {
+			r.deleted[namedSession{e.name(), id}] = true
+		}
+		return nil
+	})
+	return err
+}

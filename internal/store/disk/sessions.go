@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // sessions is the part that holds the sessions with their contexts and histories.
@@ -285,3 +286,166 @@ func (p *sessions) forgetting(ctx context.Context, x *session, at time.Time) ([]
 }
 
 var _ store.Sessions = (*sessions)(nil)
+
+// allIDs returns the ids of all sessions, sorted. Only the first call reads the directory.
+func (p *sessions) allIDs() ([]string, error) {
+	if err := p.loadIDs(); err != nil {
+		return nil, err
+	}
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	return slices.Clone(p.ids), nil
+}
+
+// loadIDs reads the ids of all sessions into p.ids, unless they are loaded.
+func (p *sessions) loadIDs() error {
+	p.n.mu.RLock()
+	loaded := p.ids != nil
+	p.n.mu.RUnlock()
+	if loaded {
+		return nil
+	}
+	p.n.sequencer.mu.Lock() // no session is created or deleted meanwhile
+	defer p.n.sequencer.mu.Unlock()
+	names, err := p.n.files.list("sessions")
+	if err != nil {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.ids != nil {
+		return nil
+	}
+	ids := make([]string, 0, len(names)+len(p.changed)+len(p.unread))
+	for _, name := range names {
+		if _, gone := p.gone[name]; validID(name) && !gone {
+			ids = append(ids, name)
+		}
+	}
+	for id := range p.changed {
+		ids = append(ids, id)
+	}
+	for id := range p.unread {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	p.ids = slices.Compact(ids)
+	p.count = int64(len(p.ids))
+	return nil
+}
+
+// ListSessions is part of store.Namespace.
+func (p *sessions) ListSessions(_ context.Context, after string, limit int) ([]agent.Session, error) {
+	if err := p.loadIDs(); err != nil {
+		return nil, err
+	}
+	out := []agent.Session{}
+	for len(out) < limit {
+		part := p.idsBefore(after, limit)
+		if len(part) == 0 {
+			break
+		}
+		for _, id := range slices.Backward(part) {
+			x, err := p.get(id)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // deleted meanwhile, or not readable
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(out) < limit {
+				out = append(out, x.metadata())
+			}
+		}
+		after = part[0]
+	}
+	return out, nil
+}
+
+// idsBefore returns up to limit ids that come before id, or the last ones if id is "".
+func (p *sessions) idsBefore(id string, limit int) []string {
+	p.n.mu.RLock()
+	defer p.n.mu.RUnlock()
+	end := len(p.ids)
+	if id != "" {
+		end, _ = slices.BinarySearch(p.ids, id)
+	}
+	return slices.Clone(p.ids[max(0, end-limit):end])
+}
+
+// unread is a session that the replayed journal creates. Its files may exist already. Opening the files of many
+// sessions takes long, so this is looked up when the session is first needed, or before files are next written.
+type unread struct {
+	*created
+	lsn uint64
+}
+
+// lookUp finds out whether an unread session has files, which may include later entries, or exists only in the journal.
+// The caller holds the session's stripe.
+func (p *sessions) lookUp(id string) error {
+	p.n.mu.RLock()
+	u, waits := p.unread[id]
+	p.n.mu.RUnlock()
+	if !waits {
+		return nil
+	}
+	stored, err := p.isStored(id)
+	if err != nil {
+		return err
+	}
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if _, waits := p.unread[id]; !waits {
+		return nil // deleted meanwhile
+	}
+	delete(p.unread, id)
+	if !stored {
+		p.addNew(u.created, u.lsn)
+	}
+	return nil
+}
+
+// isStored reports whether the session's document exists.
+func (p *sessions) isStored(id string) (bool, error) {
+	data, err := p.n.files.ReadFile(sessionFile(id))
+	if err == nil && holdsSession(data, id) {
+		return true, nil
+	}
+	if vfs.NotExist(err) {
+		// Anything else in its directory, such as a history, comes again from the journal.
+		return false, nil
+	}
+	x, err := p.load(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.n.sessionCache.Set(p.key(id), x)
+	return true, nil
+}
+
+// lookUpAll looks up all unread sessions. Those without files are among the changed ones afterwards.
+func (p *sessions) lookUpAll() error {
+	p.n.mu.RLock()
+	ids := make([]string, 0, len(p.unread))
+	for id := range p.unread {
+		ids = append(ids, id)
+	}
+	p.n.mu.RUnlock()
+	for _, id := range ids {
+		if err := p.lookUpLocked(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookUpLocked calls lookUp with the session's stripe held.
+func (p *sessions) lookUpLocked(id string) error {
+	lock := p.n.stripe("session", string(p.n.name), id)
+	lock.Lock()
+	defer lock.Unlock()
+	return p.lookUp(id)
+}

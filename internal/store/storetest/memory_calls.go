@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -274,4 +275,193 @@ func (n *memoryNamespace) AllEvidence(_ context.Context) ([]agent.MethodEvidence
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.evidence.Remarkable(), nil
+}
+
+// ListCalls implements Namespace.
+func (n *memoryNamespace) ListCalls(_ context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if q.Limit <= 0 {
+		q.Limit = store.DefaultLimit
+	}
+	out := []agent.LogEntry{}
+	skip, last := q.Before != "", q.Before
+	session := func(id string) (agent.Session, error) {
+		if s := n.sessions[id]; s != nil {
+			return s.session, nil
+		}
+		return agent.Session{}, store.ErrNotFound
+	}
+	for _, c := range slices.Backward(n.calls) {
+		if skip {
+			skip = c.log.CallID != q.Before
+			continue
+		}
+		if len(out) == q.Limit || q.Scan.Read(last) {
+			break
+		}
+		last = c.log.CallID
+		if q.Match(&c.log) && q.Owns(&c.log, session) {
+			out = append(out, c.log)
+			store.ForgetDebug(&out[len(out)-1], n.policy.Retention.ValueHours, n.now())
+		}
+	}
+	return out, nil
+}
+
+// CallsAfter implements Namespace.
+func (n *memoryNamespace) CallsAfter(_ context.Context, after string, limit int) ([]agent.LogEntry, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	from := 0
+	if after != "" {
+		if from = 1 + slices.IndexFunc(n.calls, func(c *memoryCall) bool { return c.log.CallID == after }); from == 0 {
+			return nil, store.ErrNotFound
+		}
+	}
+	out := []agent.LogEntry{}
+	for _, c := range n.calls[from:min(from+limit, len(n.calls))] {
+		out = append(out, c.log)
+		store.ForgetDebug(&out[len(out)-1], n.policy.Retention.ValueHours, n.now())
+	}
+	return out, nil
+}
+
+// Reserve implements Namespace.
+func (n *memoryNamespace) Reserve(ctx context.Context, s agent.Spend) error {
+	return n.spend(ctx, func(l *store.Ledger) { l.Reserve(s) })
+}
+
+// Settle implements Namespace.
+func (n *memoryNamespace) Settle(ctx context.Context, s agent.Spend) error {
+	return n.spend(ctx, func(l *store.Ledger) { l.Settle(s) })
+}
+
+// Forfeit implements Namespace.
+func (n *memoryNamespace) Forfeit(ctx context.Context, id string) error {
+	return n.spend(ctx, func(l *store.Ledger) {
+		if s, ok := l.Reservation(id); ok {
+			l.Settle(s)
+		}
+	})
+}
+
+func (n *memoryNamespace) spend(ctx context.Context, change func(*store.Ledger)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	change(n.ledger)
+	return nil
+}
+
+// Spent implements Namespace.
+func (n *memoryNamespace) Spent(_ context.Context, first, last agent.Day) (store.Spent, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ledger.Spent(first, last), nil
+}
+
+// ReserveWithin implements Namespace.
+func (n *memoryNamespace) ReserveWithin(ctx context.Context, s agent.Spend, _ string, caps []store.Cap) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := store.RoomFor(s.Sum(), caps, n.useOf(caps)); err != nil {
+		return err
+	}
+	if err := n.writable(ctx); err != nil {
+		return err
+	}
+	n.ledger.Reserve(s)
+	return nil
+}
+
+// UseOf implements Namespace.
+func (n *memoryNamespace) UseOf(_ context.Context, caps []store.Cap) ([]store.Use, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.useOf(caps), nil
+}
+
+// useOf implements UseOf. The caller holds mu.
+func (n *memoryNamespace) useOf(caps []store.Cap) []store.Use {
+	uses := make([]store.Use, len(caps))
+	for i := range caps {
+		if caps[i].Scope != store.ScopeDaemon {
+			uses[i] = n.ledger.Use(&caps[i])
+			continue
+		}
+		for _, other := range n.namespaces {
+			uses[i].Add(other.ledger.Use(&caps[i]))
+		}
+		for day, tokens := range n.gone {
+			if day >= caps[i].First && day <= caps[i].Last {
+				uses[i].Used += tokens
+			}
+		}
+	}
+	return uses
+}
+
+// Stored implements Namespace. It counts everything each time, as the reference for the running sums of other stores.
+func (n *memoryNamespace) Stored(_ context.Context, owner string) (s store.Stored, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.Memory.namespaces {
+		sums := m.stored()
+		if m == n {
+			s.Own, s.All = sums.Of(owner), sums.All
+		} else {
+			s.Others.Add(sums.All)
+		}
+	}
+	return s, nil
+}
+
+// ListStored implements Namespace.
+func (n *memoryNamespace) ListStored(_ context.Context, after string, limit int) ([]store.OwnerBytes, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sums := n.stored()
+	return store.PageStored(sums.List(), after, limit), nil
+}
+
+// stored counts everything. The caller holds mu.
+func (n *memoryNamespace) stored() (s store.Sums) {
+	for _, x := range n.sessions {
+		s.Add(x.session.Owner, store.Bytes{Contexts: store.SessionBytes(x.session) + store.ContextBytes(x.context)})
+		for i := range x.records {
+			s.Add(x.session.Owner, store.Bytes{Histories: int64(len(x.records[i].raw))})
+		}
+	}
+	for _, c := range n.calls {
+		kept := int64(len(c.effects)) + store.DebugBytes(&c.log)
+		if c.outcome != nil {
+			kept += int64(len(agent.Encoded(c.outcome)))
+		}
+		s.Add(n.ownerOf(c.log.SessionID, c.log.Owner), store.Bytes{Values: kept})
+	}
+	for _, k := range n.replies {
+		s.Add(n.ownerOf(k.session, ""), store.Bytes{Values: int64(len(k.reply.Reply))})
+	}
+	for _, f := range n.files {
+		s.Add(f.file.Owner, store.FileBytes(&f.file))
+	}
+	for _, a := range n.artifacts {
+		store.ArtifactBytes(a, s.Add)
+	}
+	for _, role := range n.ranking.Roles() {
+		store.ToolBytes(n.ranking.Tool(role), s.Add)
+	}
+	return s
+}
+
+// ownerOf returns the owner of a call's values: the session's owner or, if the session is gone, the owner named in the
+// log entry.
+func (n *memoryNamespace) ownerOf(session, named string) string {
+	if x := n.sessions[session]; x != nil {
+		return x.session.Owner
+	}
+	return cmp.Or(named, agent.LocalOwner)
 }
