@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -145,4 +149,139 @@ func (o *Operator) offerAdviceBack(ctx context.Context, e agent.AuditEntry) (*Un
 	}
 	return &UndoOffered{"POST", "/v1/recommendations/" + e.Target + "/" + verb, json.RawMessage(`{"undo":true}`),
 		[]string{"operate"}}, nil
+}
+
+// auditedValue bounds a value in the audit trail, in bytes. Of a longer one only the size is kept.
+const auditedValue = 4 << 10
+
+// auditedVerdict is a verdict in the audit trail. Its entry names the session, and is erased with it.
+type auditedVerdict struct {
+	CallID       string          `json:"call_id"`
+	Verdict      string          `json:"verdict"`
+	State        string          `json:"state"`
+	By           string          `json:"by,omitempty"`
+	Note         string          `json:"note,omitempty"`
+	Expected     json.RawMessage `json:"expected,omitempty"`
+	ExpectedType string          `json:"expected_error_type,omitempty"`
+	ExampleID    string          `json:"example_id,omitempty"`
+}
+
+// verdictOn returns a function that returns the artifact's verdict on the call for the audit trail, or nil.
+func verdictOn(callID string) func(a *agent.Artifact) json.RawMessage {
+	return func(a *agent.Artifact) json.RawMessage {
+		v := a.Verdict(callID)
+		if v == nil {
+			return nil
+		}
+		return agent.Encoded(auditedVerdict{v.CallID, v.Verdict, v.State, v.By, v.Note,
+			trail.Brief(v.Expected, auditedValue), v.ExpectedErrorType, v.ExampleID})
+	}
+}
+
+// auditedExample is an example in the audit trail. Data from a call of a session is left out, since it is erased with
+// the session.
+type auditedExample struct {
+	ID     string          `json:"id"`
+	State  string          `json:"state"`
+	By     string          `json:"by,omitempty"`
+	CallID string          `json:"call_id,omitempty"`
+	Note   string          `json:"note,omitempty"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Kwargs json.RawMessage `json:"kwargs,omitempty"`
+	Expect json.RawMessage `json:"expect,omitempty"`
+}
+
+// examplesOf returns the artifact's examples for the audit trail.
+func examplesOf(a *agent.Artifact) json.RawMessage {
+	list := make([]auditedExample, len(a.Examples))
+	for i := range a.Examples {
+		x := &a.Examples[i]
+		list[i] = auditedExample{ID: x.ID, State: x.State, By: x.By, CallID: x.CallID}
+		if x.SessionID == "" {
+			list[i].Note, list[i].Args, list[i].Kwargs = x.Note, trail.Brief(agent.Encoded(x.Args), auditedValue),
+				trail.Brief(x.Kwargs, auditedValue)
+			list[i].Expect = trail.Brief(agent.Encoded(x.Expect), auditedValue)
+		}
+	}
+	return agent.Encoded(list)
+}
+
+// auditedTool returns a tool for the audit trail. The proposals of programs are left out, since no undo brings them
+// back.
+func auditedTool(t agent.Tool) json.RawMessage {
+	t.Proposals = nil
+	return agent.Encoded(t)
+}
+
+// Actions of the audit trail from which the ledger of recommendations is read.
+const (
+	opRecommendationApply   = "recommendation.apply"
+	opRecommendationDismiss = "recommendation.dismiss"
+	opRecommendationUndo    = "recommendation.undo"
+)
+
+// A verdict is the latest decision about a recommendation.
+type verdict struct {
+	advice Advice // at the time of the decision
+	at     string
+	before json.RawMessage // state before it was applied
+}
+
+// applyVerdict applies one audit entry to the verdicts by recommendation id.
+func applyVerdict(verdicts map[string]verdict, e agent.AuditEntry) {
+	switch e.Action {
+	case opRecommendationApply, opRecommendationDismiss:
+		var a Advice
+		if json.Unmarshal(e.After, &a) == nil {
+			verdicts[e.Target] = verdict{a, e.Timestamp, e.Before}
+		}
+	case opRecommendationUndo:
+		delete(verdicts, e.Target)
+	}
+}
+
+// decided returns a copy of the verdicts, for evaluations that would hold the ledger too long.
+func (o *Operator) decided(ctx context.Context) (map[string]verdict, error) {
+	if err := o.ledger.Open(ctx); err != nil {
+		return nil, err
+	}
+	defer o.ledger.Close()
+	return maps.Clone(o.ledger.All()), nil
+}
+
+// decideTTL is how long decisions are blocked after a replica died during one.
+const decideTTL = 15 * time.Second
+
+// decide opens the ledger for a decision. No other decision takes place, on any replica, until done is called.
+func (o *Operator) decide(ctx context.Context) (done func(), err error) {
+	// the lease first: the ledger must be read after the last decision of another replica
+	release := func() {}
+	if o.o.Shared {
+		lease, err := o.store.Lease(ctx, "recommendations", store.LeaseOptions{TTL: decideTTL, Wait: true})
+		if err != nil {
+			return nil, err
+		}
+		release = lease.Release
+	}
+	if err := o.ledger.Open(ctx); err != nil {
+		release()
+		return nil, err
+	}
+	return func() {
+		o.ledger.Close()
+		release()
+		o.advised.Ring()
+	}, nil
+}
+
+// advices returns the recommendations of that status, sorted by id. The caller holds the ledger.
+func (o *Operator) advices(status string) []Advice {
+	out := []Advice{}
+	for _, v := range o.ledger.All() {
+		if v.advice.Status == status {
+			out = append(out, v.advice)
+		}
+	}
+	slices.SortFunc(out, func(a, b Advice) int { return strings.Compare(a.ID, b.ID) })
+	return out
 }

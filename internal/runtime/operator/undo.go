@@ -1,15 +1,20 @@
 package operator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -248,4 +253,192 @@ func (o *Operator) changeArtifact(ctx context.Context, revision int64, change ag
 		o.calls.ForgetFailures(change.Role, change.MethodName)
 	}
 	return a, err
+}
+
+// undos knows which operations undid others.
+type undos struct {
+	mu     sync.Mutex        // held while the trail is read
+	reader *trail.Reader     // guarded by mu
+	of     map[string]string // by the id of an entry, the id of the latest entry that undid it; guarded by mu
+}
+
+// by returns the id of the entry that undid the given one and is not undone itself, or "".
+func (u *undos) by(ctx context.Context, id string) (string, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	entries, anew, err := u.reader.Next(ctx)
+	if err != nil {
+		return "", err
+	}
+	if anew {
+		u.of = map[string]string{}
+	}
+	for _, e := range entries {
+		u.of[e.Undoes] = e.ID
+	}
+	times := 0
+	// undos can be undone in turn; the bound protects against cycles in an imported trail
+	for at := u.of[id]; at != "" && times <= len(u.of); at = u.of[at] {
+		times++
+	}
+	if times%2 == 0 {
+		return "", nil
+	}
+	return u.of[id], nil
+}
+
+// undoPolicy reverts what the operation changed, and keeps other changes since then.
+func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
+	now, _, err := o.store.Policy(ctx) // from the store: another replica may have changed it just now
+	if err != nil {
+		return nil, err
+	}
+	if _, err := policyBefore(was, now); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := o.calls.ChangePolicy(ctx, func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error) {
+			p, err := policyBefore(was, now)
+			entry.Before, entry.After = agent.Encoded(now), agent.Encoded(p)
+			return p, entry, err
+		})
+		return err
+	}, nil
+}
+
+// policyBefore returns the policy without the operation's changes.
+func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err error) {
+	was.Before, was.After = upgradedPolicy(was.Before), upgradedPolicy(was.After)
+	back, err := jsonpatch.CreateMergePatch(was.After, was.Before)
+	if err != nil {
+		return p, cannotUndo("the entry does not hold what was before", "")
+	}
+	later, err := jsonpatch.CreateMergePatch(was.After, agent.Encoded(now))
+	if err != nil {
+		return p, cannotUndo("the entry does not hold what was after", "")
+	}
+	if name := overlap(back, later); name != "" {
+		return p, cannotUndo(name+" was changed again since", "undo the later change first, or PATCH /v1/policy")
+	}
+	after, err := jsonpatch.MergePatch(agent.Encoded(now), back)
+	if err != nil {
+		return p, cannotUndo(err.Error(), "")
+	}
+	return agent.DecodeStoredPolicy(after)
+}
+
+// upgradedPolicy returns a policy from the audit trail in the format of this version, or doc itself if it is not a
+// policy.
+func upgradedPolicy(doc json.RawMessage) json.RawMessage {
+	p, err := agent.DecodeStoredPolicy(doc)
+	if err != nil {
+		return doc
+	}
+	return agent.Encoded(p)
+}
+
+// overlap returns the path of a member that both merge patches set, or "".
+func overlap(a, b json.RawMessage) string {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return ""
+	}
+	for name, v := range x {
+		w, both := y[name]
+		switch {
+		case !both:
+		case agent.Kind(v) == "object" && agent.Kind(w) == "object":
+			if inner := overlap(v, w); inner != "" {
+				return name + "." + inner
+			}
+		default:
+			return name
+		}
+	}
+	return ""
+}
+
+// undoConnection restores the settings of a connection, but never a secret. An existing connection keeps its secret,
+// unless the restored settings would let it reach further. A deleted connection is restored without secret.
+func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
+	before, err := settingsIn(was.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := settingsIn(was.After)
+	if err != nil {
+		return nil, err
+	}
+	now, err := o.connection(ctx, was.Target)
+	if errors.Is(err, store.ErrNotFound) && after == nil {
+		return o.remake(ctx, before, entry)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, cannotUndo("the connection is not there any more", "")
+	case err != nil:
+		return nil, err
+	case after == nil || !sameSettings(after, &now):
+		return nil, cannotUndo("the connection was changed again since",
+			"undo the later change first, or PUT the connection")
+	}
+	entry.Before = agent.Encoded(viewOf(&now))
+	if before == nil {
+		entry.Action = opConnectionDelete
+		return func() error { return o.store.DeleteConnection(ctx, now.Name, now.Revision, entry) }, nil
+	}
+	if sameSettings(before, &now) {
+		return nil, cannotUndo("only the secret changed, and the one before is not kept",
+			"PUT the connection with a secret")
+	}
+	next := *before
+	if next.Exceeds(&now) == "" {
+		next.Auth.Sealed, next.Auth.Env, next.Auth.File = now.Auth.Sealed, now.Auth.Env, now.Auth.File
+	}
+	entry.Action, entry.After = opConnectionPut, agent.Encoded(viewOf(&next))
+	return func() error {
+		_, err := o.store.PutConnection(ctx, next, now.Revision, entry)
+		return err
+	}, nil
+}
+
+// remake restores a deleted connection.
+func (o *Operator) remake(ctx context.Context, before *agent.Connection,
+	entry *agent.AuditEntry) (commit func() error, err error) {
+	if before == nil {
+		return nil, cannotUndo("the entry does not hold what was before", "")
+	}
+	entry.Action, entry.After = opConnectionPut, agent.Encoded(viewOf(before))
+	return func() error {
+		_, err := o.store.PutConnection(ctx, *before, 0, entry)
+		return err
+	}, nil
+}
+
+// settingsIn returns the connection in an audit entry, without secret, or nil if there is none.
+func settingsIn(raw json.RawMessage) (*agent.Connection, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	var v ConnectionView
+	if err := json.Unmarshal(raw, &v); err != nil || v.Name == "" {
+		return nil, cannotUndo("the entry does not hold what was before", "")
+	}
+	c := v.Connection
+	c.Auth = v.Auth.ConnectionAuth
+	c = c.WithoutSecret()
+	return &c, nil
+}
+
+// sameSettings reports whether two connections are equal apart from their secrets.
+func sameSettings(a, b *agent.Connection) bool {
+	plain := func(c *agent.Connection) json.RawMessage {
+		x := c.WithoutSecret()
+		return agent.Encoded(agent.Connection{Name: x.Name, Description: x.Description, Hosts: x.Hosts,
+			Methods: x.Methods, Roles: x.Roles, Auth: x.Auth,
+			IdempotencyHeader: x.IdempotencyHeader})
+	}
+	return bytes.Equal(plain(a), plain(b))
 }

@@ -302,3 +302,62 @@ func (o *Operator) findVerdict(ctx context.Context, callID string) (*agent.Artif
 	}
 	return nil, nil, store.ErrNotFound
 }
+
+// DropVerdict withdraws the verdict on the call, with the example that it made. It returns store.ErrNotFound if there
+// is none, and ErrInForce if it is in force and mayOperate is false.
+func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error {
+	a, v, err := o.findVerdict(ctx, callID)
+	if err != nil {
+		return err
+	}
+	unlock := o.calls.HoldAdoption(a.Role, a.MethodName)
+	defer unlock()
+	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
+	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
+	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID),
+		func(a *agent.Artifact) (agent.ArtifactChange, error) {
+			v := a.Verdict(callID) // read again: it may have been accepted or dropped meanwhile
+			switch {
+			case v == nil:
+				return agent.ArtifactChange{}, store.ErrNotFound
+			case v.State == agent.ExampleActive && !mayOperate:
+				return agent.ArtifactChange{}, ErrInForce
+			}
+			return agent.ArtifactChange{DropVerdict: callID, Proposal: v.State == agent.ExampleProposed}, nil
+		})
+	return err
+}
+
+// verdictsOf returns a reader of verdicts, which loads each artifact once. It is for a single reply and one goroutine.
+func (o *Operator) verdictsOf() *judgedCalls {
+	return &judgedCalls{store: o.store, read: map[methodKey]*agent.Artifact{}}
+}
+
+// judgedCalls caches artifacts by method; nil means that there is none.
+type judgedCalls struct {
+	store store.Namespace
+	read  map[methodKey]*agent.Artifact
+}
+
+// artifact returns the artifact of the call's method, or nil.
+func (j *judgedCalls) artifact(ctx context.Context, e *agent.LogEntry) *agent.Artifact {
+	k := methodKey{e.Role, e.Method}
+	a, known := j.read[k]
+	if !known {
+		a, _ = j.store.Artifact(ctx, e.Role, e.Method) // no artifact, no verdicts
+		j.read[k] = a
+	}
+	return a
+}
+
+// on returns the verdict in force on the call, or "".
+func (j *judgedCalls) on(ctx context.Context, e *agent.LogEntry) string {
+	a := j.artifact(ctx, e)
+	if a == nil {
+		return ""
+	}
+	if v := a.Verdict(e.CallID); v != nil && v.State == agent.ExampleActive {
+		return v.Verdict
+	}
+	return ""
+}

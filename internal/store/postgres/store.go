@@ -2,12 +2,18 @@ package postgres
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/bell"
@@ -152,4 +158,71 @@ func (s *Store) closing() error {
 		return err
 	}
 	return nil
+}
+
+// Queries for a database that was restored from a dump. Its transaction ids start again, so stored places of calls and
+// changes may be ahead of new ones.
+const (
+	// raiseEra moves the places of later calls past those of the dump.
+	raiseEra = `UPDATE era SET added = newest.place - pg_current_xact_id()::text::int8 + 1 FROM (SELECT max(c.n) >> 20 AS place
+			FROM namespaces s, LATERAL (SELECT n FROM calls WHERE ns = s.id ORDER BY n DESC LIMIT 1) AS c) AS newest
+		WHERE newest.place >= pg_current_xact_id()::text::int8 + added`
+	// dropAhead deletes the changes of the dump, because no reader of them is left.
+	dropAhead = "DELETE FROM feed WHERE xid > pg_current_xact_id()"
+	// lowerFloor lets readers start with the new transaction ids. Old cursors stay invalid.
+	lowerFloor = "UPDATE feed_floor SET xid = pg_current_xact_id(), n = 0 WHERE xid > pg_current_xact_id()"
+)
+
+// afterRestore prepares a database that was restored from a dump. It does not change other databases.
+func (s *Store) afterRestore(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue("SELECT added FROM era FOR UPDATE") // serializes replicas
+		b.Queue(raiseEra)
+		b.Queue(dropAhead)
+		b.Queue(lowerFloor)
+		return tx.SendBatch(ctx, b).Close()
+	})
+}
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// written returns the migrations written in Go.
+func written() []*goose.Migration {
+	return []*goose.Migration{goose.NewGoMigration(8, &goose.GoFunc{RunTx: countTools}, nil)}
+}
+
+// migrate brings the tables to the version that this program knows. A lock serializes replicas. It returns an error if
+// the tables have a newer version.
+func migrate(ctx context.Context, config *pgx.ConnConfig) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*config)
+	defer db.Close() // its connection is done
+	// Another replica may be migrating: wait for up to two minutes.
+	const second, tries = 1, 120
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(second, tries))
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker),
+		goose.WithTableName("schema_version"), goose.WithGoMigrations(written()...))
+	if err != nil {
+		return err
+	}
+	have, want, err := p.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if have > want {
+		return fmt.Errorf("the database's tables have the form %d, which a later version made; this one knows forms up to %d", have, want)
+	}
+	if have == want {
+		return nil
+	}
+	_, err = p.Up(ctx)
+	return err
 }

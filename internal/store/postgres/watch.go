@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -247,5 +250,113 @@ func (s *Store) shown(watchers []*watcher, at feedPlace) {
 				return
 			}
 		}
+	}
+}
+
+// feedRow is a change with the other columns of its row in the feed.
+type feedRow struct {
+	ns     int64
+	call   string // key of a call's id, for looking up its entry
+	change store.Change
+}
+
+// publish adds changes to the feed and returns the place of the last one.
+func publish(ctx context.Context, tx pgx.Tx, ns int64, changes []store.Change) (last feedPlace, err error) {
+	if len(changes) == 0 {
+		return last, nil
+	}
+	rows := make([]feedRow, len(changes))
+	for i, c := range changes {
+		rows[i] = feedRow{ns: ns, change: c}
+	}
+	b := &pgx.Batch{}
+	queueFeed(b, rows, &last)
+	return last, tx.SendBatch(ctx, b).Close()
+}
+
+// queueFeed queues the insert of changes. When the batch runs, last is set to the place of the last change.
+func queueFeed(b *pgx.Batch, changes []feedRow, last *feedPlace) {
+	if len(changes) == 0 {
+		return
+	}
+	var c columns
+	for i := range changes {
+		c.add(rowKey{ns: changes[i].ns, a: changes[i].call}, agent.Encoded(&changes[i].change))
+	}
+	b.Queue(`WITH added AS (INSERT INTO feed (ns, call_id, doc)
+			SELECT ns, call_id, doc FROM unnest($1::int8[], $2::text[], $3::bytea[]) WITH ORDINALITY AS k(ns, call_id, doc, i) ORDER BY i RETURNING xid, n)
+		SELECT xid::text::int8, n FROM added ORDER BY n DESC LIMIT 1`, c.ns, c.a, c.docs).QueryRow(func(row pgx.Row) error { return row.Scan(&last.xid, &last.n) })
+}
+
+// channel is the channel of the notifications.
+const channel = "recurgentd_feed"
+
+// notifyEvery is the minimum interval between notifications by this replica. sendHint does not wait for the disk,
+// because a lost notification only causes a poll.
+const (
+	notifyEvery = 20 * time.Millisecond
+	sendHint    = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('" + channel + "', '')"
+)
+
+// hint signals that the feed has a new change.
+func (s *Store) hint() {
+	s.bell.Ring()
+	select {
+	case s.hints <- struct{}{}:
+	default:
+	}
+}
+
+// notify forwards hints to other replicas until ctx ends. It does so outside of the transactions that made the changes,
+// because transactions that notify wait for each other.
+func (s *Store) notify(ctx context.Context) {
+	pause := time.NewTicker(notifyEvery)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.hints:
+			// A failure does not matter: others poll.
+			_ = s.read(ctx, func(ctx context.Context) error {
+				_, err := s.pool.Exec(ctx, sendHint)
+				return err
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// listen rings the bell when another replica notifies, until ctx ends. Without a connection, polling finds the changes.
+func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) {
+	for ctx.Err() == nil {
+		if err := s.listenOnce(ctx, config); err != nil && ctx.Err() == nil {
+			s.o.Logger.Debug().Err(err).Msg("no notifications of other replicas; the change feed is polled")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pingEvery):
+		}
+	}
+}
+
+func (s *Store) listenOnce(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to send
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return err
+		}
+		s.bell.Ring()
 	}
 }
