@@ -5,8 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -282,4 +285,202 @@ func (s *server) cancelCall(w *reply, r *http.Request) error {
 		return noCall(err, id)
 	}
 	return s.noContent(w)
+}
+
+// listCalls lists calls, newest first. Running calls of other replicas are included if the query asks for running
+// calls.
+func (s *server) listCalls(w *reply, r *http.Request) error {
+	q := readQuery(r)
+	limit := q.limit()
+	c := store.CallQuery{
+		Before: q.cursor("call_"), Limit: limit + 1,
+		SessionID: q.text("session_id"), Role: q.name("role"), Method: q.name("method"),
+		Status: q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
+		Source: q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired,
+			agent.SourceNone),
+		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
+		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"),
+		Until: q.time("until"), Owner: w.only(), Scan: w.scan(),
+	}
+	previews := q.flag("previews")
+	if err := q.err(); err != nil {
+		return err
+	}
+	entries, err := w.run.ListCalls(r.Context(), c)
+	if err != nil {
+		return err
+	}
+	w.cutEntries(entries)
+	entries, more, err := s.withCallsElsewhere(w, r, &c, entries)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		fillLists(&entries[i])
+	}
+	if previews {
+		if err := w.run.Preview(r.Context(), entries[:min(limit, len(entries))]); err != nil {
+			return err
+		}
+	}
+	// another replica has further calls, so the list goes on even if this page is not full
+	if more && len(entries) > 0 {
+		c.Scan.Next = entries[min(limit, len(entries))-1].CallID
+	}
+	return s.send(w, http.StatusOK, page(entries, limit,
+		func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
+}
+
+// fillLists replaces nil lists by empty ones, so that clients never see null.
+func fillLists(e *agent.LogEntry) {
+	if e.Args == nil {
+		e.Args = []json.RawMessage{}
+	}
+	if len(e.Kwargs) == 0 {
+		e.Kwargs = json.RawMessage("{}")
+	}
+	if e.AttemptFailures == nil {
+		e.AttemptFailures = []agent.AttemptFailure{}
+	}
+	for _, l := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
+		if *l == nil {
+			*l = []string{}
+		}
+	}
+}
+
+// parsePrefer reads the Prefer header (RFC 7240). As the RFC demands, it ignores unknown preferences. wait is at most
+// maxWait.
+func parsePrefer(values []string) (async bool, wait time.Duration, err error) {
+	for _, v := range values {
+		for p := range strings.SplitSeq(v, ",") {
+			p, _, _ = strings.Cut(p, ";")
+			name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "respond-async":
+				async = true
+			case "wait":
+				n, convErr := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
+				if convErr != nil || n < 0 {
+					return false, 0, fault(codeParameter, "Prefer: wait is not a number of seconds",
+						"such as Prefer: respond-async, wait=10").in("header:Prefer",
+						"wait must be a number of seconds")
+				}
+				wait = min(time.Duration(min(n, 1<<20))*time.Second, maxWait)
+			}
+		}
+	}
+	return async, wait, nil
+}
+
+// idempotencyKey returns the key of the header, bare or quoted: drafts of the header used both.
+func idempotencyKey(values []string) (string, error) {
+	bad := func(detail string) (string, error) {
+		return "", fault(codeKeyInvalid, "the Idempotency-Key "+detail, "").in("header:Idempotency-Key", detail)
+	}
+	if len(values) != 1 {
+		return bad("is there more than once")
+	}
+	key := values[0]
+	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {
+		key = key[1 : len(key)-1]
+	}
+	if key == "" || len(key) > 255 {
+		return bad("must have 1 to 255 characters")
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return bad("must be visible ASCII")
+		}
+	}
+	return key, nil
+}
+
+// traceID returns the trace id of a W3C traceparent header, or "" if there is no valid one.
+func traceID(r *http.Request) string {
+	given := r.Header["Traceparent"]
+	if len(given) != 1 {
+		return ""
+	}
+	p := given[0]
+	if len(p) < 55 || p[2] != '-' || p[35] != '-' || p[52] != '-' || p[:2] == "ff" || p[:2] == "00" && len(p) != 55 ||
+		len(p) > 55 && p[55] != '-' {
+		return ""
+	}
+	if !lowerHex(p[:2]) || !lowerHex(p[3:35]) || !lowerHex(p[36:52]) || !lowerHex(p[53:55]) ||
+		p[3:35] == "00000000000000000000000000000000" || p[36:52] == "0000000000000000" {
+		return ""
+	}
+	return p[3:35]
+}
+
+// lowerHex reports whether s consists of lower-case hexadecimal digits, which the standard demands.
+func lowerHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// unansweredHeader lists the replicas that did not report their running calls.
+const unansweredHeader = "Recurgent-Unanswered"
+
+// elsewhere is the result of asking the other replicas for their running calls.
+type elsewhere struct {
+	calls  []agent.LogEntry
+	more   bool     // some replica has more calls than it returned
+	silent []string // replicas that did not answer
+}
+
+// callsElsewhere asks the other replicas for uri, as the client's principal, and returns the calls they run. A
+// replica that does not answer is listed in silent and logged; it is not an error.
+func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out elsewhere, err error) {
+	header, err := w.internalHeader()
+	if err != nil {
+		return out, err
+	}
+	// the other replicas must act in the same namespace
+	if name, given := r.Header[namespaceHeader]; given {
+		header[namespaceHeader] = name
+	}
+	answers, err := s.o.Cluster.Ask(r.Context(), uri, header)
+	if err != nil {
+		return out, err
+	}
+	for _, a := range answers {
+		var theirs list[agent.LogEntry]
+		if a.Err == nil {
+			a.Err = json.Unmarshal(a.Body, &theirs)
+		}
+		if a.Err != nil {
+			s.log.Warn().Err(a.Err).Str("replica", a.Replica).Str("request_id",
+				w.requestID).Msg("another replica did not say what runs there")
+			out.silent = append(out.silent, a.Replica)
+			continue
+		}
+		out.calls, out.more = append(out.calls, theirs.Data...), out.more || theirs.NextCursor != nil
+	}
+	return out, nil
+}
+
+// withCallsElsewhere merges the running calls of other replicas into here, newest first. It changes nothing unless
+// the query asks for running calls. more reports whether a replica has more calls than it returned.
+func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuery,
+	here []agent.LogEntry) (entries []agent.LogEntry, more bool, err error) {
+	if s.o.Cluster == nil || s.forwarded(r) || q.Status != agent.StatusRunning {
+		return here, false, nil
+	}
+	there, err := s.callsElsewhere(w, r, r.URL.RequestURI())
+	if err != nil {
+		return nil, false, err
+	}
+	if len(there.silent) > 0 {
+		w.Header().Set(unansweredHeader, strings.Join(there.silent, ", "))
+	}
+	here = append(here, there.calls...)
+	slices.SortFunc(here, func(a, b agent.LogEntry) int { return strings.Compare(b.CallID, a.CallID) })
+	// the two reads are not simultaneous, so a call may be in both lists
+	return slices.CompactFunc(here, func(a, b agent.LogEntry) bool { return a.CallID == b.CallID }), there.more, nil
 }

@@ -2,13 +2,18 @@ package app
 
 import (
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	goruntime "runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dustin/go-humanize"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/access"
@@ -322,4 +327,137 @@ func (o *Options) SandboxOptions() sandbox.Options {
 		so.Engine = o.Engine
 	}
 	return so
+}
+
+// Bytes is an amount of memory or disk space in bytes.
+type Bytes int64
+
+// ParseBytes parses an amount such as 2GiB, 512MiB, 1.5 GB or 1073741824. KiB, MiB and GiB are powers of 1024; kB, MB
+// and GB are powers of 1000.
+func ParseBytes(text string) (Bytes, error) {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n > 1<<60 {
+		return 0, fmt.Errorf("%q is not an amount of memory, such as 512MiB or 2GiB", text)
+	}
+	return Bytes(n), nil
+}
+
+// String formats the amount with a binary unit, rounded, such as 512 MiB.
+func (b Bytes) String() string { return humanize.IBytes(uint64(max(b, 0))) }
+
+// Bounds of options.
+const (
+	leastRunnerMemory Bytes = 64 << 20
+	leastProgramCache Bytes = 64 << 20
+	leastFetchMax     Bytes = 1 << 10
+	mostFetchMax      Bytes = 64 << 20
+	// memoryUnknown is the result of shareOfMemory if the amount of memory cannot be determined.
+	memoryUnknown Bytes = 512 << 20
+)
+
+// shareOfMemory returns a quarter of the control group's memory limit or, without a limit, of the machine's memory. It
+// returns at least leastRunnerMemory.
+func shareOfMemory() Bytes {
+	n, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
+	if err != nil {
+		return memoryUnknown
+	}
+	return max(Bytes(min(n, 1<<60)/4), leastRunnerMemory)
+}
+
+// durabilityAlways syncs a call's journal entry before the call is answered.
+const durabilityAlways = "always"
+
+// Bounds of the interval. It is at most a second, because the files follow the journal after a second and must not
+// contain what is not synced.
+const (
+	leastInterval   = time.Millisecond
+	longestInterval = time.Second
+)
+
+// interval returns how long a call's journal entry may wait for its sync; 0 for durabilityAlways.
+func (o *Options) interval() (time.Duration, error) {
+	if o.Durability == durabilityAlways {
+		return 0, nil
+	}
+	text, named := strings.CutPrefix(o.Durability, "interval:")
+	d, err := time.ParseDuration(text)
+	if !named || err != nil || d < leastInterval || d > longestInterval {
+		return 0, refuse("durability",
+			"must be always, or interval: and a duration of %s to %s such as interval:10ms, got %q", leastInterval,
+			longestInterval, o.Durability)
+	}
+	return d, nil
+}
+
+// checkDurability checks the option, and writes its duration in a canonical form.
+func (o *Options) checkDurability() error {
+	d, err := o.interval()
+	if err == nil && d > 0 {
+		o.Durability = "interval:" + d.String()
+	}
+	return err
+}
+
+// tighten removes the access of other users to the data directory, which contains arguments, values and programs.
+// Access of the group may be intended, for a backup, so it is only reported. A sticky directory such as /tmp, or that
+// of another user, stays as it is.
+func tighten(dir string, log zerolog.Logger) {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return // it does not exist yet, and will be made with mode 0700
+	}
+	mode := info.Mode()
+	switch {
+	case mode.Perm()&0o077 == 0:
+	case mode.Perm()&0o007 == 0:
+		log.Warn().Str("directory", dir).Str("permissions",
+			mode.String()).Msg("the group of the data directory can read it; chmod 0700 it unless that is meant")
+	case mode&fs.ModeSticky != 0:
+		log.Warn().Str("directory", dir).Str("permissions",
+			mode.String()).Msg("every user of this machine can read the data directory; name a --data-dir of its own")
+	default:
+		if err := os.Chmod(dir, 0o700); err != nil {
+			log.Warn().Err(err).Str("directory", dir).Str("permissions",
+				mode.String()).Msg("every user of this machine can read the data directory; its owner should chmod 0700 it")
+			return
+		}
+		log.Warn().Str("directory", dir).Str("permissions",
+			mode.String()).Msg("every user of this machine could read the data directory; its mode is 0700 now")
+	}
+}
+
+// publicURL returns PublicURL without a trailing slash.
+func (o *Options) publicURL() string { return strings.TrimSuffix(o.PublicURL, "/") }
+
+// hostCharacters are the characters of host names, addresses and ports.
+const hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]"
+
+// checkPublicURL refuses a PublicURL with characters that have a meaning in headers or documents, since it is written
+// there unescaped.
+func (o *Options) checkPublicURL() error {
+	if o.PublicURL == "" {
+		return nil
+	}
+	const such = "write it as https://HOST or, where the proxy serves the daemon below a path, https://HOST/PATH, such as https://tools.example.com/base"
+	u, err := url.Parse(o.PublicURL)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		strings.Trim(u.Host, hostCharacters) != "":
+		// do not quote it: it may contain a password
+		return refuse("public-url", "is not the address of a server: %s", such)
+	case u.User != nil:
+		return refuse("public-url", "must have no user and no password: every client is shown it; %s", such)
+	case strings.ContainsAny(o.PublicURL, "?#"):
+		return refuse("public-url", "must have no query and no fragment: paths are added to it; %s", such)
+	case u.EscapedPath() != u.Path || strings.ContainsAny(u.Path, "'()*,;$&+=!@\\") || strings.Contains(u.Path, "//") ||
+		u.Path != "" && path.Clean(u.Path) != "/"+strings.Trim(u.Path, "/"):
+		return refuse("public-url", "must have a plain path of letters, digits, dots, - and _: %s", such)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return refuse("public-url", "must have a port of 1 to 65535: %s", such)
+		}
+	}
+	return nil
 }

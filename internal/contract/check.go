@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -194,4 +195,151 @@ func emptyJSON(raw json.RawMessage) bool {
 	last := len(raw) - 1
 	return (raw[0] == '{' && raw[last] == '}' || raw[0] == '[' && raw[last] == ']') &&
 		len(bytes.TrimSpace(raw[1:last])) == 0
+}
+
+// leaf is one failure that the library found.
+type leaf struct {
+	at      []string // path of the invalid value
+	keyword []string // path of the violated keyword in the translated document
+	text    string   // set only if the library could not check the value
+}
+
+// firstLeaf selects the failure nearest to the root. Among equals the order of keys decides, so the choice does not
+// depend on the iteration order of maps. Failures within alternatives (anyOf, oneOf) are ignored; the alternative
+// itself counts.
+func firstLeaf(e *jsonschema.ValidationError) leaf {
+	var best *leaf
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		keyword := pathOf(fragment(e.AbsoluteKeywordLocation))
+		last := ""
+		if len(keyword) > 0 {
+			last = keyword[len(keyword)-1]
+		}
+		if len(e.Causes) > 0 && (e.Message == "" || last != "anyOf" && last != "oneOf") {
+			for _, c := range e.Causes {
+				walk(c)
+			}
+			return
+		}
+		l := leaf{at: pathOf(e.InstanceLocation), keyword: keyword}
+		if best == nil || l.before(*best) {
+			best = &l
+		}
+	}
+	walk(e)
+	return *best
+}
+
+// before orders failures: by depth, then by position, then by keyword.
+func (l leaf) before(o leaf) bool {
+	if d := len(l.at) - len(o.at); d != 0 {
+		return d < 0
+	}
+	for i := range l.at {
+		if d := compareTokens(l.at[i], o.at[i]); d != 0 {
+			return d < 0
+		}
+	}
+	if d := l.rank() - o.rank(); d != 0 {
+		return d < 0
+	}
+	return slices.Compare(l.keyword, o.keyword) < 0
+}
+
+// rank orders the keywords that fail at the same value: first its type, then missing keys, then the rest.
+func (l leaf) rank() int {
+	switch l.last() {
+	case "type":
+		return 0
+	case "required":
+		return 1
+	case "minItems":
+		return 2
+	}
+	return 3
+}
+
+// last returns the violated keyword.
+func (l leaf) last() string {
+	if len(l.keyword) == 0 {
+		return ""
+	}
+	return l.keyword[len(l.keyword)-1]
+}
+
+// compareTokens compares indexes as numbers and other keys as text.
+func compareTokens(a, b string) int {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	if errX == nil && errY == nil {
+		return x - y
+	}
+	return strings.Compare(a, b)
+}
+
+// fragment returns the part of a URL after "#".
+func fragment(u string) string {
+	_, f, _ := strings.Cut(u, "#")
+	return f
+}
+
+// pathOf splits a location of the library into unescaped tokens.
+func pathOf(location string) []string {
+	if location == "" {
+		return nil
+	}
+	tokens := strings.Split(strings.TrimPrefix(location, "/"), "/")
+	for i, t := range tokens {
+		tokens[i] = unescapeToken(t)
+	}
+	return tokens
+}
+
+// manySteps is the number of steps from which a check can be interrupted. Fewer take milliseconds.
+const manySteps = 20_000
+
+// errEnded is the value of the panic that interrupts a check.
+var errEnded = errors.New("the check was ended")
+
+// An ending interrupts a check when its context ends, since the library takes no context. Each check has its own.
+type ending struct {
+	ctx  context.Context // of the check that is under way
+	left int             // steps until ctx is checked again
+}
+
+// step panics with errEnded if the context has ended. A nil ending never does.
+func (e *ending) step() {
+	if e == nil {
+		return
+	}
+	if e.left--; e.left > 0 {
+		return
+	}
+	if e.left = 256; e.ctx.Err() != nil {
+		panic(errEnded)
+	}
+}
+
+// An endable is a compiled document for one check at a time, which can be interrupted.
+type endable struct {
+	compiled *jsonschema.Schema
+	end      *ending
+}
+
+// validateUntil is validate that returns errEnded when ctx ends.
+func (s *Schema) validateUntil(ctx context.Context, v any) error {
+	x, _ := s.endable.Get().(*endable)
+	if x == nil {
+		x = &endable{end: &ending{}}
+		var err error
+		if x.compiled, err = build(s.root, x.end); err != nil {
+			return err // not reached: the same document was built before
+		}
+	}
+	x.end.ctx, x.end.left = ctx, 0
+	err := validate(x.compiled, v)
+	x.end.ctx = nil
+	s.endable.Put(x)
+	return err
 }

@@ -1,11 +1,14 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 func (m *Metrics) newHTTP(f factory) {
@@ -106,3 +109,99 @@ func (r *Route) class(n int) prometheus.Counter {
 
 // Problem counts a problem. Its code must be in the API's fixed table.
 func (m *Metrics) Problem(code string) { m.problems.WithLabelValues(code).Inc() }
+
+// Arguments of Reloaded.
+const (
+	ReloadTokens      = "tokens"
+	ReloadCertificate = "certificate"
+)
+
+// accessMetrics are the metrics about access to the daemon.
+type accessMetrics struct {
+	reloads map[string]set // by what was reloaded
+	expires prometheus.Gauge
+	keys    set
+}
+
+func newAccess(f factory) accessMetrics {
+	m := accessMetrics{reloads: map[string]set{},
+		expires: f.gauge("recurgent_certificate_expires_timestamp_seconds",
+			"When the first of the certificates of --tls-cert and --cluster-cert expires, in seconds since 1970; 0 without either."),
+		keys: f.set("recurgent_issuer_key_fetches_total",
+			"Attempts to fetch the keys of the OpenID Connect issuer, by result.", "result", results)}
+	vec := f.counterVec("recurgent_reloads_total",
+		"Changed files that were read while the daemon ran: tokens (--auth-tokens-file) or certificate (--tls-cert, --tls-key). After a failed one what was known before stays in use.", "what", "result")
+	for _, what := range []string{ReloadTokens, ReloadCertificate} {
+		m.reloads[what] = set{results, []prometheus.Counter{vec.WithLabelValues(what, results[0]),
+			vec.WithLabelValues(what, results[1])}}
+	}
+	return m
+}
+
+// Reloaded counts an attempt to reload a changed file. what is ReloadTokens or ReloadCertificate; err is nil if it
+// succeeded.
+func (m *Metrics) Reloaded(what string, err error) { m.access.reloads[what].inc(result(err == nil)) }
+
+// CertificateExpires sets the expiry time of the certificate in use.
+func (m *Metrics) CertificateExpires(at time.Time) { m.access.expires.Set(float64(at.Unix())) }
+
+// IssuerKeys counts an attempt to fetch the issuer's keys. err is nil if it succeeded.
+func (m *Metrics) IssuerKeys(err error) { m.access.keys.inc(result(err == nil)) }
+
+// Public returns a gatherer of the same metrics without labels that name a role, a method of a tool or a namespace, so
+// anybody may see them. It sums series that differ only in these labels, and drops metrics that cannot be summed.
+func Public(g prometheus.Gatherer) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := g.Gather()
+		out := families[:0]
+		for _, f := range families {
+			if hides(f) {
+				f = summed(f)
+			}
+			if f != nil {
+				out = append(out, f)
+			}
+		}
+		return out, err
+	})
+}
+
+// private are the labels that Public removes. Beside role, the label method is removed as well.
+var private = []string{"role", "namespace"}
+
+// hides reports whether the family has a private label. The label method alone is an HTTP method, which is public.
+func hides(f *dto.MetricFamily) bool {
+	return slices.ContainsFunc(f.Metric, func(m *dto.Metric) bool {
+		return slices.ContainsFunc(m.Label,
+			func(l *dto.LabelPair) bool { return slices.Contains(private, l.GetName()) })
+	})
+}
+
+// summed returns the family without its private labels, or nil if its series cannot be added up. It may change the
+// gathered metrics, which are copies.
+func summed(f *dto.MetricFamily) *dto.MetricFamily {
+	out := &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit}
+	byLabels := map[string]*dto.Metric{}
+	for _, m := range f.Metric {
+		m.Label = slices.DeleteFunc(slices.Clone(m.Label), func(l *dto.LabelPair) bool {
+			return l.GetName() == "method" || slices.Contains(private, l.GetName())
+		})
+		var key strings.Builder
+		for _, l := range m.Label {
+			key.WriteString(l.GetName() + "\x00" + l.GetValue() + "\x00")
+		}
+		sum := byLabels[key.String()]
+		switch {
+		case sum == nil && (m.Counter != nil || m.Gauge != nil):
+			byLabels[key.String()] = m
+			out.Metric = append(out.Metric, m)
+		case m.Counter != nil:
+			*sum.Counter.Value += m.Counter.GetValue()
+		case m.Gauge != nil:
+			*sum.Gauge.Value += m.Gauge.GetValue()
+		default:
+			return nil
+		}
+	}
+	return out
+}

@@ -1,12 +1,17 @@
 package telemetry
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // Sources are functions that provide figures at each scrape. Each may be nil, may be called concurrently, and must be
@@ -235,4 +240,250 @@ func closeOver(counts map[string]int64, values []string) map[string]int64 {
 		closed[v] += n
 	}
 	return closed
+}
+
+// Cluster has the figures of a daemon that shares its store with others. Replicas, Sessions and Age are current; the
+// others count since the start.
+type Cluster struct {
+	Replicas, Sessions int64         // live replicas, including this one; sessions that it owns
+	Age                time.Duration // time since its last heartbeat
+	Here               int64         // requests for a session that it already owned
+	In, Out            int64         // requests that other replicas forwarded to it, and that it forwarded
+	// changes that the store rejected because another replica owned the session; times that this replica was considered
+	// dead
+	Fenced, Lost int64
+}
+
+// clusterFigures are the descriptions of Cluster's metrics.
+type clusterFigures struct {
+	replicas, sessions, age, here, forwarded, fenced, lost *prometheus.Desc
+}
+
+func newClusterFigures() clusterFigures {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return clusterFigures{
+		replicas: desc("recurgent_cluster_replicas",
+			"Replicas that share the store and are alive, this one included; 0 without others to share it with."),
+		sessions: desc("recurgent_cluster_sessions_owned", "Sessions that this replica owns."),
+		age: desc("recurgent_cluster_heartbeat_age_seconds",
+			"Time since this replica renewed its heartbeat in the store; 0 without others."),
+		fenced: desc("recurgent_cluster_fenced_total",
+			"Calls and changes of contexts that the store refused, since another replica owned the session by then."),
+		lost: desc("recurgent_cluster_heartbeats_lost_total",
+			"Times that this replica was counted as dead and joined again under another id."),
+		here: desc("recurgent_cluster_sessions_used_total",
+			"Times that a session was used which this replica owned already."),
+		forwarded: desc("recurgent_cluster_forwarded_total",
+			"Requests that other replicas forwarded to this one (in), and that it forwarded to the owners of their sessions (out).", "direction"),
+	}
+}
+
+func (c clusterFigures) describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.replicas, c.sessions, c.age, c.here, c.forwarded, c.fenced, c.lost} {
+		ch <- d
+	}
+}
+
+// collect sends the figures. A nil read means zero figures.
+func (c clusterFigures) collect(ch chan<- prometheus.Metric, read func() Cluster) {
+	var now Cluster
+	if read != nil {
+		now = read()
+	}
+	ch <- prometheus.MustNewConstMetric(c.replicas, prometheus.GaugeValue, float64(now.Replicas))
+	ch <- prometheus.MustNewConstMetric(c.sessions, prometheus.GaugeValue, float64(now.Sessions))
+	ch <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, now.Age.Seconds())
+	ch <- prometheus.MustNewConstMetric(c.fenced, prometheus.CounterValue, float64(now.Fenced))
+	ch <- prometheus.MustNewConstMetric(c.lost, prometheus.CounterValue, float64(now.Lost))
+	ch <- prometheus.MustNewConstMetric(c.here, prometheus.CounterValue, float64(now.Here))
+	ch <- prometheus.MustNewConstMetric(c.forwarded, prometheus.CounterValue, float64(now.In), "in")
+	ch <- prometheus.MustNewConstMetric(c.forwarded, prometheus.CounterValue, float64(now.Out), "out")
+}
+
+// Database has the figures about the use of a shared database. Connections is current; the others count since the
+// start.
+type Database struct {
+	Groups      int64         // transactions that committed calls
+	GroupsTook  time.Duration // total time
+	PoolWaits   int64         // number of times that no connection was free
+	PoolWaited  time.Duration // total time of these waits
+	LostLeases  int64
+	Connections int64
+}
+
+// databaseFigures are the descriptions of Database's metrics.
+type databaseFigures struct {
+	commits, waits, waited, leases, connections *prometheus.Desc
+}
+
+func newDatabaseFigures() databaseFigures {
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+	return databaseFigures{
+		commits: desc("recurgent_database_commit_duration_seconds",
+			"Transactions that committed calls, from the request for a connection to the end of the commit; 0 without a database."),
+		waits: desc("recurgent_database_pool_waits_total",
+			"Times that all connections to the database were in use when one was needed."),
+		waited: desc("recurgent_database_pool_wait_seconds_total",
+			"Time that was spent waiting for a connection to the database, in sum."),
+		leases: desc("recurgent_database_leases_lost_total",
+			"Leases, as of forging a method or of maintenance, that this replica could not renew in time."),
+		connections: desc("recurgent_database_connections", "Connections to the database, in use or idle."),
+	}
+}
+
+func (d databaseFigures) describe(ch chan<- *prometheus.Desc) {
+	for _, one := range []*prometheus.Desc{d.commits, d.waits, d.waited, d.leases, d.connections} {
+		ch <- one
+	}
+}
+
+// collect sends the figures. A nil read means zero figures.
+func (d databaseFigures) collect(ch chan<- prometheus.Metric, read func() Database) {
+	var now Database
+	if read != nil {
+		now = read()
+	}
+	ch <- prometheus.MustNewConstSummary(d.commits, uint64(now.Groups), now.GroupsTook.Seconds(), nil)
+	ch <- prometheus.MustNewConstMetric(d.waits, prometheus.CounterValue, float64(now.PoolWaits))
+	ch <- prometheus.MustNewConstMetric(d.waited, prometheus.CounterValue, now.PoolWaited.Seconds())
+	ch <- prometheus.MustNewConstMetric(d.leases, prometheus.CounterValue, float64(now.LostLeases))
+	ch <- prometheus.MustNewConstMetric(d.connections, prometheus.GaugeValue, float64(now.Connections))
+}
+
+// namespaceMeters are the metrics of one namespace, or of all those without metrics of their own.
+type namespaceMeters struct {
+	calls                     [len(callStatuses)]prometheus.Counter
+	requests, prompt, answers prometheus.Counter
+}
+
+// newNamespaces creates metrics for each of the namespaces and one set for all others. Without names it creates none.
+func (m *Metrics) newNamespaces(f factory, names []agent.Namespace) {
+	if len(names) == 0 {
+		return
+	}
+	const whose = " by namespace: those of --metrics-namespaces, and other for all others."
+	calls := f.counterVec("recurgent_namespace_calls_total", "Calls that ended, nested ones included,"+whose,
+		"namespace", "status")
+	requests := f.counterVec("recurgent_namespace_model_requests_total", "Requests sent to the model's server,"+whose,
+		"namespace")
+	tokens := f.counterVec("recurgent_namespace_tokens_total", "Tokens which the provider counted,"+whose, "namespace",
+		"direction")
+	figures := func(label string) *namespaceMeters {
+		n := &namespaceMeters{requests: requests.WithLabelValues(label),
+			prompt: tokens.WithLabelValues(label, "prompt"), answers: tokens.WithLabelValues(label, "completion")}
+		for i, status := range callStatuses {
+			n.calls[i] = calls.WithLabelValues(label, status)
+		}
+		return n
+	}
+	m.namespaces = map[agent.Namespace]*namespaceMeters{}
+	for _, name := range names {
+		m.namespaces[name] = figures(string(name))
+	}
+	m.namespace = figures(other)
+}
+
+func (n *namespaceMeters) ask(u agent.Usage) {
+	n.requests.Add(float64(max(u.ModelRequests, 0)))
+	n.prompt.Add(float64(max(u.PromptTokens, 0)))
+	n.answers.Add(float64(max(u.CompletionTokens, 0)))
+}
+
+// In returns the metrics for calls in the namespace. Only the figures by namespace differ; all others are shared.
+func (m *Metrics) In(name agent.Namespace) *Metrics {
+	if own := m.namespaces[name]; own != nil {
+		return &Metrics{m.meters, own}
+	}
+	return m
+}
+
+// nativeMetrics are the metrics of compiled programs.
+type nativeMetrics struct {
+	tierRuns    set
+	compiled    set
+	compileTime prometheus.Histogram
+}
+
+// was is the help text of metrics that earlier versions had.
+const was = "Kept for dashboards of before: 0."
+
+func newNative(f factory) nativeMetrics {
+	// An earlier version compiled programs in the background and compared them with an engine. Old dashboards still
+	// find these metrics, at 0.
+	f.set("recurgent_native_builds_total", was, "outcome", nativeBuilds)
+	f.histogram("recurgent_native_build_duration_seconds", was,
+		[]float64{.01, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 120})
+	f.set("recurgent_native_faults_total", was, "kind", nativeFaults)
+	f.counter("recurgent_engine_differences_total", was)
+	return nativeMetrics{
+		tierRuns: f.set("recurgent_tier_runs_total",
+			"Runs of programs for calls, by what answered: an interpreter (engine), or the compiled program (native).",
+			"tier", tiers),
+		compiled: f.set("recurgent_builds_total",
+			"Programs compiled, by how that ended: refused, the compiler found something wrong with the program, or it needs more than a build may have.", "outcome", builds),
+		compileTime: f.histogram("recurgent_build_duration_seconds",
+			"Time of compiling a program, without the wait for a turn.",
+			[]float64{.05, .1, .15, .25, .5, 1, 2, 5, 10, 30, 60}),
+	}
+}
+
+// Run counts a run of a program. tier is engine or native. engine is go, ssa or yaegi, or "" for a compiled program.
+func (m *Metrics) Run(engine, tier string) {
+	m.native.tierRuns.inc(tier)
+	if engine != "" {
+		m.engineRuns.inc(engine)
+	}
+}
+
+// Build counts the compilation of a program. outcome is ok, refused, failed or canceled.
+func (m *Metrics) Build(outcome string, d time.Duration) {
+	m.native.compiled.inc(outcome)
+	m.native.compileTime.Observe(d.Seconds())
+}
+
+// modelServers are the hosts for which the semantic conventions of OpenTelemetry define a gen_ai.provider.name. A host
+// that begins with a dot includes all its subdomains.
+var modelServers = []struct{ host, name string }{
+	{".openai.com", "openai"}, {".anthropic.com", "anthropic"}, {".openai.azure.com", "azure.ai.openai"},
+	{".cognitiveservices.azure.com", "azure.ai.openai"},
+	{".services.ai.azure.com", "azure.ai.inference"}, {".models.ai.azure.com", "azure.ai.inference"},
+	{"generativelanguage.googleapis.com", "gcp.gemini"},
+	{"aiplatform.googleapis.com", "gcp.vertex_ai"}, {".mistral.ai", "mistral_ai"}, {".groq.com", "groq"},
+	{".deepseek.com", "deepseek"}, {".x.ai", "x_ai"},
+	{".cohere.com", "cohere"}, {".cohere.ai", "cohere"}, {".perplexity.ai", "perplexity"},
+	{".ml.cloud.ibm.com", "ibm.watsonx.ai"},
+}
+
+// ModelServer returns the gen_ai.provider.name of a model server: the one from the semantic conventions if they know
+// the host, otherwise the host without a port. It returns "" if the URL has no host.
+func ModelServer(baseURL string) string {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	for _, s := range modelServers {
+		if host == strings.TrimPrefix(s.host, ".") || strings.HasPrefix(s.host, ".") &&
+			strings.HasSuffix(host, s.host) {
+			return s.name
+		}
+	}
+	switch {
+	case strings.HasSuffix(host, "-aiplatform.googleapis.com"): // the host begins with a region
+		return "gcp.vertex_ai"
+	case strings.HasPrefix(host, "bedrock") && strings.HasSuffix(host, ".amazonaws.com"):
+		return "aws.bedrock"
+	}
+	return host
+}
+
+// serverName returns the attribute for that server, or none if name is "". The slice has no spare capacity, so
+// concurrent appends do not share memory.
+func serverName(name string) []attribute.KeyValue {
+	if name == "" {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.String("gen_ai.provider.name", name)}
 }

@@ -10,6 +10,7 @@
 package telemetry
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -302,3 +303,172 @@ func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }
 
 // FileDamaged counts a read of a stored file whose bytes had changed.
 func (m *Metrics) FileDamaged() { m.damagedFiles.Inc() }
+
+// Results of BeyondManifest.
+const (
+	EffectObserved = "observed"
+	EffectDenied   = "denied"
+)
+
+// Results of Write.
+const (
+	WriteSent     = "sent"
+	WriteRepeated = "repeated" // answered from the call's ledger, without sending it again
+	WriteUnknown  = "unknown"  // sent, but the answer was lost
+	WriteDenied   = "denied"
+	WriteFailed   = "failed" // it could not be sent
+)
+
+var (
+	effectKinds   = [...]string{"host", "method", "tool"}
+	effectResults = [...]string{EffectObserved, EffectDenied}
+	writeResults  = []string{WriteSent, WriteRepeated, WriteUnknown, WriteDenied, WriteFailed}
+)
+
+// effectMetrics are the metrics about what programs access.
+type effectMetrics struct {
+	beyond [2][3]prometheus.Counter // by result and kind
+	writes set
+}
+
+func newEffects(f factory) effectMetrics {
+	m := effectMetrics{writes: f.set("recurgent_writes_total",
+		"Requests of programs that write (POST, PUT, PATCH, DELETE, OPTIONS), by what became of them: sent; repeated, answered from an earlier attempt of the same call; unknown, sent and its answer lost; denied; failed, it did not leave.", "result", writeResults)}
+	vec := f.counterVec("recurgent_effects_beyond_manifest_total",
+		"Hosts, HTTP methods and tools that a run of a program reached, or tried to reach, although the effects manifest of its method lacks them.", "kind", "result")
+	for i, result := range effectResults {
+		for k, kind := range effectKinds {
+			m.beyond[i][k] = vec.WithLabelValues(kind, result)
+		}
+	}
+	return m
+}
+
+// BeyondManifest counts the hosts, HTTP methods and tools that a run accessed, or was denied, although its method's
+// manifest lacks them. result is EffectObserved or EffectDenied.
+func (m *Metrics) BeyondManifest(hosts, methods, tools int, result string) {
+	i := indexOf(effectResults[:], result, 0)
+	for k, n := range [...]int{hosts, methods, tools} {
+		m.effects.beyond[i][k].Add(float64(n))
+	}
+}
+
+// Write counts a program's writing request by its result, one of the Write constants.
+func (m *Metrics) Write(result string) { m.effects.writes.inc(result) }
+
+// Spend has the current figures of the caps on token use.
+type Spend struct {
+	Ratios   map[string]float64 // highest used share of any cap, by kind of window; 1 means all of it
+	Reserved int64              // tokens reserved by requests in flight
+}
+
+// spendMetrics are the counters of caps.
+type spendMetrics struct{ refused set }
+
+func newSpend(f factory) spendMetrics {
+	return spendMetrics{f.set("recurgent_spend_refused_total",
+		"Requests to the model that were not sent because of a cap of tokens, by kind of window.", "window",
+		append(slices.Clone(spendWindows), other))}
+}
+
+// SpendRefused counts a request to the model that was not sent because of a cap with that kind of window.
+func (m *Metrics) SpendRefused(window string) { m.spend.refused.inc(window) }
+
+// collectSpend sends the figures of caps. A nil read means zero figures.
+func (s *sources) collectSpend(ch chan<- prometheus.Metric, read func() Spend) {
+	var now Spend
+	if read != nil {
+		now = read()
+	}
+	for _, window := range spendWindows {
+		ch <- prometheus.MustNewConstMetric(s.spendRatio, prometheus.GaugeValue, now.Ratios[window], window)
+	}
+	ch <- prometheus.MustNewConstMetric(s.reserved, prometheus.GaugeValue, float64(now.Reserved))
+}
+
+func newStorage(f factory) set {
+	return f.set("recurgent_storage_refused_total",
+		"Requests that were refused, and calls that ended, because a share of what may be stored is full, by kind.",
+		"kind", append(slices.Clone(storedKinds), other))
+}
+
+// StorageRefused counts data that was not stored because its owner's share of that kind is full.
+func (m *Metrics) StorageRefused(kind string) { m.storage.inc(kind) }
+
+// collectStored sends the sizes of stored data and their limits.
+func (s *sources) collectStored(ch chan<- prometheus.Metric, st *Store) {
+	for _, kind := range storedKinds {
+		ch <- prometheus.MustNewConstMetric(s.stored, prometheus.GaugeValue, float64(st.Stored[kind]), kind)
+		ch <- prometheus.MustNewConstMetric(s.storedMost, prometheus.GaugeValue, float64(st.StoredMost[kind]), kind)
+	}
+}
+
+// Model is when requests to the model last ended. A zero time means never.
+type Model struct{ LastOK, LastFailed time.Time }
+
+func newModelFigure() *prometheus.Desc {
+	return prometheus.NewDesc("recurgent_model_last_request_timestamp_seconds",
+		"When a request to the daemon's model ended last, by how, in seconds since 1970; 0 where none did.",
+		[]string{"outcome"}, nil)
+}
+
+// collectModel sends the figures. A nil read means zero figures.
+func collectModel(ch chan<- prometheus.Metric, d *prometheus.Desc, read func() Model) {
+	var now Model
+	if read != nil {
+		now = read()
+	}
+	for outcome, at := range map[string]time.Time{"ok": now.LastOK, "failed": now.LastFailed} {
+		seconds := 0.0
+		if !at.IsZero() {
+			seconds = float64(at.UnixMilli()) / 1000
+		}
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, seconds, outcome)
+	}
+}
+
+func (m *Metrics) newModel(f factory) {
+	m.provider = f.set("recurgent_provider_requests_total",
+		"Questions put to the model, retries not counted apart, by how they ended.", "outcome", providerOutcomes)
+	m.providerDuration = f.histogram("recurgent_provider_request_duration_seconds",
+		"Time of a question to the model, retries included.", modelBuckets)
+	m.replies = f.set("recurgent_model_replies_total",
+		"Replies to requests for a program, by where the program was: the arguments of a tool call, a call written into the text, a fence or bare source, or nowhere.", "form", replyForms)
+	m.modelRequests = f.counter("recurgent_model_requests_total",
+		"Requests sent to the model's server, retries included.")
+	tokens := f.counterVec("recurgent_provider_tokens_total", "Tokens which the provider counted.", "direction")
+	m.promptTokens, m.completionTokens = tokens.WithLabelValues("prompt"), tokens.WithLabelValues("completion")
+	m.savedRequests = f.counter("recurgent_saved_model_requests_total",
+		"Model requests that warm calls did not need, by what forging their programs took.")
+	m.savedTokens = f.counter("recurgent_saved_tokens_total",
+		"Tokens that warm calls did not need, by what forging their programs took.")
+	m.repairs = f.set("recurgent_repairs_total", "Repairs by the model, by whether the repaired program answered.",
+		"result", results)
+	m.regenerations = f.counter("recurgent_regenerations_total", "Programs forged anew over an earlier generation.")
+	m.verdicts = f.set("recurgent_verdicts_total", "What people said of calls, by verdict.", "verdict", verdictKinds)
+	m.fetches = f.set("recurgent_fetches_total",
+		"Fetches of programs, by where the answer came from (live, or of the answers that are kept), or by what went wrong.", "result", fetchResults)
+	m.guardrails = f.set("recurgent_guardrails_total", "Programs refused by a guardrail, by type.", "type",
+		guardrailTypes)
+}
+
+// ObserveProvider counts a question to the model. outcome is one of ok, rate_limited, server_error, network, timeout,
+// rejected, no_answer, invalid_payload, cut_off, canceled and not_sent. d includes retries. traceID is the trace of the
+// call that asked; "" means none.
+func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage, traceID string) {
+	m.provider.inc(outcome)
+	observe(m.providerDuration, d.Seconds(), traceLabel(traceID))
+	m.modelRequests.Add(float64(max(u.ModelRequests, 0)))
+	m.promptTokens.Add(float64(max(u.PromptTokens, 0)))
+	m.completionTokens.Add(float64(max(u.CompletionTokens, 0)))
+	if m.namespace != nil {
+		m.namespace.ask(u)
+	}
+}
+
+// ObserveReply counts a model's reply to a request for a program by its form. "" is not counted.
+func (m *Metrics) ObserveReply(form string) {
+	if form != "" {
+		m.replies.inc(form)
+	}
+}

@@ -8,12 +8,17 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
@@ -129,4 +134,125 @@ func (e *ChargeError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrInvalidPayload) work.
 func (e *Error) Is(target error) bool {
 	return target == ErrInvalidPayload && e.Type == agent.ErrInvalidCode
+}
+
+// maxQuoted bounds how many bytes of an unreadable reply are quoted to the model.
+const maxQuoted = 16 << 10
+
+// Again returns a conversation that asks once more, if err is an unreadable reply. It quotes the reply, if it is known,
+// and what was wrong with it: sending the same conversation would only pay for the same reply. It returns false for
+// every other error, which another wording cannot cure.
+func Again(messages []Message, err error) ([]Message, bool) {
+	var failed *Error
+	if !errors.As(err, &failed) || !failed.Unread || len(messages) == 0 {
+		return nil, false
+	}
+	note := "Your last reply could not be used: " + failed.Message +
+		". Answer again, the whole answer, in the form that was asked for."
+	if said := strings.TrimSpace(failed.said); said != "" {
+		if len(said) > maxQuoted {
+			said = strings.ToValidUTF8(said[:maxQuoted], "") + "..."
+		}
+		return append(slices.Clip(messages), Message{"assistant", said}, Message{"user", note}), true
+	}
+	// Roles must alternate, so without a quotation the note is appended to the last message.
+	again := slices.Clone(messages)
+	last := &again[len(again)-1]
+	last.Content += "\n\n" + note
+	return again, true
+}
+
+// TooLong reports whether err means that the prompt does not fit the model's context.
+func TooLong(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed) && failed.step == stepContext
+}
+
+// Answered returns how a request to the model ended and what it cost, for metrics and traces. The outcome is "ok", the
+// reason of an *Error, "not_sent" or "canceled". The cost is usage, or that of the error. A request that
+// reached a server counts even without an answer.
+func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
+	var failed *Error
+	var refused *ChargeError
+	switch {
+	case err == nil:
+		return "ok", usage
+	case errors.As(err, &failed):
+		return failed.Reason, failed.Usage
+	case errors.As(err, &refused):
+		return ReasonNotSent, refused.Usage
+	}
+	return "canceled", usage
+}
+
+// FormOf returns the form in which a reply held its program, for metrics. It is "" if no reply of a model arrived.
+func FormOf(r Reply, err error) reply.Form {
+	var failed *Error
+	if errors.As(err, &failed) && (failed.Reason == ReasonInvalidPayload || failed.Reason == ReasonCutOff) {
+		return reply.FormNone
+	}
+	return r.Form
+}
+
+// MaxRequests is the most concurrent requests of one owner. All owners together may have a third more.
+const MaxRequests = 64
+
+// Shared returns p with concurrent requests divided among owners. most bounds the requests of one owner; others have
+// room left (see fair.Share). Further requests wait.
+func Shared(p Provider, most int) Provider {
+	return &shared{p, fair.NewShare[agent.Owner](int64(most))}
+}
+
+type shared struct {
+	Provider
+	places *fair.Share[agent.Owner]
+}
+
+func (s *shared) Program(ctx context.Context, r Request) (Reply, error) {
+	if err := s.places.Enter(ctx, r.Owner, 1); err != nil {
+		return Reply{}, err
+	}
+	defer s.places.Leave(r.Owner, 1)
+	return s.Provider.Program(ctx, r)
+}
+
+func (s *shared) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
+	if err := s.places.Enter(ctx, r.Owner, 1); err != nil {
+		return ChatReply{}, err
+	}
+	defer s.places.Leave(r.Owner, 1)
+	return s.Provider.Chat(ctx, r)
+}
+
+// Options configures New.
+type Options struct {
+	Kind          string        // openai, replay or record
+	OpenAI        OpenAIOptions // for openai, and for the provider that record wraps
+	Recording     string        // path that replay reads and record appends to
+	Embedded      []byte        // the recording that replay reads if Recording is ""
+	OnRecordError func(error)   // see RecordOptions.OnError
+}
+
+// New returns the provider of a kind. If it is an io.Closer, the caller must close it.
+func New(o Options) (Provider, error) {
+	switch o.Kind {
+	case "openai":
+		return NewOpenAI(o.OpenAI)
+	case "replay":
+		if o.Recording != "" {
+			return OpenReplay(o.Recording)
+		}
+		if len(o.Embedded) == 0 {
+			return nil, errors.New("provider: replay needs a recording")
+		}
+		return NewReplay(bytes.NewReader(o.Embedded), "demo")
+	case "record":
+		inner, err := NewOpenAI(o.OpenAI)
+		if err != nil {
+			return nil, err
+		}
+		return NewRecord(RecordOptions{Inner: inner, Path: o.Recording, Secrets: inner.secrets,
+			OnError: o.OnRecordError})
+	}
+	return nil, fmt.Errorf("provider: %q is not openai, replay or record", o.Kind)
 }
