@@ -189,6 +189,33 @@ func TestCatalog(t *testing.T) {
 	s.want(umlaut, "calculator__add", "calculator__mul")
 }
 
+// A program that reads any keywords has no parameters to list. Every form of its schema offers args and kwargs, since
+// agents send only what a schema lists.
+func TestProgramsThatReadAnyKeywords(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	s.put("kw", "render", &agent.Interface{Parameters: []agent.Parameter{}, Open: true})
+	tool, err := s.Find(t.Context(), anybody, "kw__render")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, schema := range map[string]json.RawMessage{"plain": tool.Parameters, "strict": tool.Strict(),
+		"gemini": tool.Gemini()} {
+		if !strings.Contains(string(schema), `"args":{`) || !strings.Contains(string(schema), `"kwargs":{`) {
+			t.Errorf("%s: %s", form, schema)
+		}
+	}
+	if !strings.Contains(tool.Description, "It takes arguments by name.") {
+		t.Errorf("described as %q", tool.Description)
+	}
+	for in, want := range map[string]string{`{"kwargs":{"a":1}}`: `{"a":1}`, `{"a":1}`: `{"a":1}`} {
+		if args, kwargs, err := tool.Arguments(json.RawMessage(in), Plain); err != nil || len(args) > 0 ||
+			string(kwargs) != want {
+			t.Errorf("%s: %s, %s, %v", in, args, kwargs, err)
+		}
+	}
+}
+
 // A request fails while the store does, even the first one.
 func TestOutage(t *testing.T) {
 	t.Parallel()

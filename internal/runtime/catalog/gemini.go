@@ -6,8 +6,8 @@ import "encoding/json"
 // are none: each value has a type, each object has properties, and anyOf stands alone. A value without a schema is
 // passed as JSON text. Arguments reads such arguments in the form Strict.
 func (t *Tool) Gemini() json.RawMessage {
-	if s := t.listed(); len(s.properties) > 0 {
-		return s.declared().schema()
+	if len(t.shape.properties) > 0 {
+		return t.shape.declared().schema()
 	}
 	return nil
 }

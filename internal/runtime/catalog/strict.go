@@ -16,24 +16,15 @@ import (
 // required, an optional one is nullable, and a value without a schema is passed as JSON text. Arguments reads such
 // arguments in the form Strict.
 func (t *Tool) Strict() json.RawMessage {
-	return t.listed().listed().schema()
-}
-
-// listed returns the shape whose properties the strict form lists.
-func (t *Tool) listed() *shape {
-	if len(t.shape.properties) == 0 && t.takes != nil && t.takes.Open {
-		return freeForm // the program may read keywords that are not listed
-	}
-	return t.shape
+	return t.shape.listed().schema()
 }
 
 // readObject converts the object of arguments to the plain form.
 func (t *Tool) readObject(object json.RawMessage, form Form) (json.RawMessage, error) {
-	s := t.listed()
-	if form == Unknown && !s.lists(object) {
+	if form == Unknown && !t.shape.lists(object) {
 		form = Sparse
 	}
-	return s.readObject(object, form, "")
+	return t.shape.readObject(object, form, "")
 }
 
 // lists reports whether the object has all properties, as in the strict form.

@@ -99,7 +99,9 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 		return
 	}
 	t.takes, t.FreeForm = f, false
-	t.shape, t.texts = parameters(f)
+	if t.shape, t.texts = parameters(f); t.byName() {
+		t.shape = freeForm
+	}
 	t.Parameters = t.shape.schema()
 	if serves && f.Returns != nil {
 		if of, texts := shapeOf(f.Returns, false); !of.any() || of.description != "" {
@@ -109,6 +111,9 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 	}
 	t.texts = t.texts && f.Origin == agent.OriginDeclared && !g.ByPerson()
 }
+
+// byName reports whether the program reads keywords whose names are not known, and no others.
+func (t *Tool) byName() bool { return t.takes != nil && t.takes.Open && len(t.takes.Parameters) == 0 }
 
 // parameters returns the shape of the arguments by name, in positional order, and whether they have descriptions.
 func parameters(f *agent.Interface) (s *shape, texts bool) {
@@ -185,7 +190,7 @@ func (t *Tool) known() string {
 	switch {
 	case t.FreeForm:
 		text = "What it takes is not known."
-	case len(takes) == 0 && t.takes.Open:
+	case t.byName():
 		text = "It takes arguments by name."
 	case len(takes) == 0:
 		text = "It takes nothing."
