@@ -56,8 +56,12 @@ export interface Method {
   stream(...args: unknown[]): Promise<Stream>;
 }
 
-/** A role: each of its members is a method, which is forged on its first call. `then` is none, so that a role can be awaited. */
-export type Role = { readonly [method: string]: Method };
+/**
+ * A role: each of its members is a Method, which is forged on its first call. `then` is none, so that a role can be
+ * awaited. They are typed as any: a Method by index would be possibly undefined under noUncheckedIndexedAccess.
+ */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- see above
+export type Role = { readonly [method: string]: any };
 
 /** A conversation: a default role, a context and a history. Its calls run in order. */
 export class Session {

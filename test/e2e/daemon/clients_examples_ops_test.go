@@ -116,7 +116,8 @@ func TestOpsClientTests(t *testing.T) {
 	}
 }
 
-// The blocks of a client's README run as they stand there, one after the other.
+// The blocks of a client's README run as they stand there, one after the other. TypeScript compiles them with the
+// settings of a new project.
 func TestOpsReadmes(t *testing.T) {
 	for name, c := range map[string]struct {
 		fence string
@@ -127,15 +128,17 @@ func TestOpsReadmes(t *testing.T) {
 			return run(t, url, "clients/python", "python3", "-c", program)
 		}, "counter\ntext tools\n"},
 		"typescript": {"```ts\n", func(t *testing.T, url, program string) string {
-			dir := builtTypeScript(t)
-			files(t, dir, map[string]string{"main.mjs": program})
+			client, dir := builtTypeScript(t), t.TempDir()
+			files(t, dir, map[string]string{"main.ts": program, "package.json": `{"type": "module"}`})
 			if err := os.Mkdir(dir+"/node_modules", 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink("..", dir+"/node_modules/recurgent"); err != nil {
+			if err := os.Symlink(client, dir+"/node_modules/recurgent"); err != nil {
 				t.Fatal(err)
 			}
-			return run(t, url, dir, "node", "main.mjs")
+			run(t, "", dir, tsc(), "--init")
+			run(t, "", dir, tsc())
+			return run(t, url, dir, "node", "main.js")
 		}, "calculator\ncounter\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

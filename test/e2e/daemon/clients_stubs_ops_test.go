@@ -66,10 +66,12 @@ func TestOpsStubs(t *testing.T) {
 		run(t, "", module, "go", "vet", "./...")
 	})
 	t.Run("typescript", func(t *testing.T) {
-		tsc := rig.Root() + "/.cache/npm-typescript/node_modules/.bin/tsc"
-		run(t, "", dir, tsc, "--strict", "--noEmit", "--target", "ES2022", "--lib", "ES2022,DOM", "recurgent_tools.ts")
+		run(t, "", dir, tsc(), "--strict", "--noEmit", "--target", "ES2022", "--lib", "ES2022,DOM", "recurgent_tools.ts")
 	})
 }
+
+// tsc is the compiler of TypeScript.
+func tsc() string { return rig.Root() + "/.cache/npm-typescript/node_modules/.bin/tsc" }
 
 // builtTypeScript is a directory with the client for TypeScript, built.
 func builtTypeScript(t *testing.T) string {
@@ -78,7 +80,7 @@ func builtTypeScript(t *testing.T) string {
 	if err := os.CopyFS(dir, os.DirFS(rig.Root()+"/clients/typescript")); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "", dir, rig.Root()+"/.cache/npm-typescript/node_modules/.bin/tsc", "-p", ".")
+	run(t, "", dir, tsc(), "-p", ".")
 	return dir
 }
 
