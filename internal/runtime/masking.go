@@ -158,6 +158,13 @@ func (c *opened) mask(text string) string {
 	return c.shown().known.String(c.rules.Until(&c.life).Text(text))
 }
 
+// maskDocument masks secrets in the beginning and the end of a file or a fetched body that are shown to a model.
+func (c *opened) maskDocument(beginning, end string) (first, last string) {
+	first, last = c.rules.Until(&c.life).Document(beginning, end)
+	known := c.shown().known
+	return known.String(first), known.String(last)
+}
+
 // clip prepares a value for a model. It masks secrets before it cuts, since a cut secret would not be found.
 func (c *opened) clip(value string) string { return Clip(c.mask(value), 300) }
 
@@ -192,7 +199,8 @@ func (c *opened) maskData(data map[string]any) map[string]any {
 func (c *opened) maskFetches(all []sandbox.Fetch) {
 	for i := range all {
 		f := &all[i]
-		f.URL, f.Asked, f.Sample = c.mask(f.URL), c.mask(f.Asked), c.mask(f.Sample)
+		f.URL, f.Asked = c.mask(f.URL), c.mask(f.Asked)
+		f.Sample, _ = c.maskDocument(f.Sample, "")
 	}
 }
 

@@ -67,7 +67,8 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	if inside := unpacked(r); len(inside) > 0 {
 		f.Packed, f.Encoding = true, encodingInside(inside)
 		if f.Encoding != "" {
-			err = c.showBeginning(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
+			beginning, err := beginningOf(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
+			f.Beginning, _ = c.maskDocument(beginning, "")
 			return f, err
 		}
 	}
@@ -79,44 +80,52 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 
 // showText shows the beginning of a text and, if it is cut, its end: there, tables have totals and blank rows.
 func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
-	end := c.policy.FilePreviewBytes / 8
-	if err := c.showBeginning(f, r, c.policy.FilePreviewBytes-end); err != nil || !f.Cut {
-		return err
-	}
-	from := max(0, f.Bytes-maskedEnd) &^ 1 // aligned to the 2-byte characters of UTF-16
-	if _, err := r.Seek(from, io.SeekStart); err != nil {
-		return err
-	}
-	text, err := charsets.NewReader(r, f.Encoding)
+	most := c.policy.FilePreviewBytes
+	beginning, err := beginningOf(f, r, most-most/8)
 	if err != nil {
 		return err
 	}
-	tail, err := io.ReadAll(text)
-	if err != nil {
-		return err
+	var end string
+	if f.Cut && strings.Contains(beginning, "\n") { // otherwise, the names of columns may be missing
+		if end, err = endOf(f, r); err != nil {
+			return err
+		}
 	}
-	shown := c.mask(strings.ToValidUTF8(string(tail), ""))
+	f.Beginning, end = c.maskDocument(beginning, end)
 	// start at a line, not within a character or a word
-	if _, lines, ok := strings.Cut(shown[max(0, len(shown)-end):], "\n"); ok {
+	if _, lines, ok := strings.Cut(end[max(0, len(end)-most/8):], "\n"); ok {
 		f.End = lines
 	}
 	return nil
 }
 
-// showBeginning fills in up to most bytes of decoded text, secrets masked.
-func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
+// endOf returns the end of a text, in more bytes than are shown.
+func endOf(f *prompt.File, r io.ReadSeeker) (string, error) {
+	from := max(0, f.Bytes-maskedEnd) &^ 1 // aligned to the 2-byte characters of UTF-16
+	if _, err := r.Seek(from, io.SeekStart); err != nil {
+		return "", err
+	}
 	text, err := charsets.NewReader(r, f.Encoding)
 	if err != nil {
-		return err
+		return "", err
+	}
+	tail, err := io.ReadAll(text)
+	return strings.ToValidUTF8(string(tail), ""), err
+}
+
+// beginningOf returns up to most bytes of decoded text.
+func beginningOf(f *prompt.File, r io.Reader, most int) (string, error) {
+	text, err := charsets.NewReader(r, f.Encoding)
+	if err != nil {
+		return "", err
 	}
 	beginning := make([]byte, most+1)
 	n, err := io.ReadFull(text, beginning)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
+		return "", err
 	}
-	f.Beginning, f.Cut, f.LineEnd = c.mask(strings.ToValidUTF8(string(beginning[:min(n, most)]), "")), n > most,
-		text.LineEnd()
-	return nil
+	f.Cut, f.LineEnd = n > most, text.LineEnd()
+	return strings.ToValidUTF8(string(beginning[:min(n, most)]), ""), nil
 }
 
 // unpacked returns the beginning of a gzip file's content, or nothing for other files.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
@@ -103,6 +104,18 @@ func FuzzCanary(f *testing.F) {
 		if s := string(c.Args[0]) + string(c.Kwargs); len(bare) >= 8 && strings.Contains(s, bare) &&
 			!strings.Contains(string(quoted(other)), bare) {
 			t.Fatalf("%q is in %s", bare, s)
+		}
+	})
+}
+
+// The beginning and the end of a file, whatever they hold, are masked without a panic, and stay valid text.
+func FuzzDocument(f *testing.F) {
+	f.Add("user;password\nann;\"ge\nheim\"\n", "ann;x\n")
+	f.Add("<a><password x='y'>z</password><key>token</key><b>c", "d</b></credentials>")
+	f.Fuzz(func(t *testing.T, first, last string) {
+		a, b := document(first, last)
+		if utf8.ValidString(first) && utf8.ValidString(last) && !utf8.ValidString(a+b) {
+			t.Fatalf("%q and %q became %q and %q", first, last, a, b)
 		}
 	})
 }

@@ -25,6 +25,10 @@ type pass struct {
 	scratch []byte
 	depth   int // nesting depth of the URL whose parameter the text is
 
+	document bool    // the text is a file, which may be a table or markup
+	within   []table // the tables whose end the text is
+	tables   []table // those found
+
 	until  context.Context // ends the pass; may be nil
 	looked int             // bytes since until was last checked
 	over   bool            // until has ended

@@ -18,7 +18,7 @@ func suspicious(b []byte) bool {
 
 // text masks the secrets in a text.
 func (p *pass) text(b []byte) (masked []byte, changed bool) {
-	if p.rules == nil || len(b) < shortest || !suspicious(b) {
+	if p.rules == nil || !p.document && (len(b) < shortest || !suspicious(b)) {
 		return b, false
 	}
 	p.b, p.all, p.word, p.open = b, nil, unquoted{}, 0
@@ -60,7 +60,11 @@ func (p *pass) find() bool {
 	// Shapes and credentials are masked wherever they are, with or without a name.
 	p.findShapes()
 	p.findCredentials()
-	return true
+	if p.document {
+		p.findTables()
+		p.findElements()
+	}
+	return !p.over
 }
 
 var (

@@ -140,6 +140,13 @@ func TestFilesInRequests(t *testing.T) {
 	}{
 		"secret": {uploaded(d, "s.json", "application/json", secret), []string{`"s.json", application/json`, `"n":1`},
 			[]string{"hunter2"}},
+		"secret column": {uploaded(d, "p.csv", "text/csv",
+			utf16le("user;password;note\r\n"+strings.Repeat("ann;geheim123;x\r\n", 300))),
+			[]string{"; it begins\nuser;password;note\nann;[masked];x\n", "... and ends\nann;[masked];x\n"},
+			[]string{"geheim", "heim123"}},
+		"secret element": {uploaded(d, "p.xml", "application/xml",
+			[]byte("<c><password>geheim123</password><token value='geheim456'/><user>ann</user></c>")),
+			[]string{"<c><password>[masked]</password>", "user>ann"}, []string{"geheim"}},
 		"long": {uploaded(d, "l.csv", "text/csv", []byte(long)),
 			[]string{"6000 bytes, text in utf-8; it begins\nrow;1\n"}, []string{strings.Repeat("row;1\n", 400)}},
 		"an end": {uploaded(d, "e.csv", "text/csv", []byte(long+"Summe;1000\n;\n")),
