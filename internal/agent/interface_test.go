@@ -111,6 +111,12 @@ func TestInterfaceArrange(t *testing.T) {
 		{"a list before options", options, `[1,2]`, `{}`, `[1,2]`, `{}`},
 		{"a list as long as the parameters", options, `[1,2,3,4]`, `{}`, `[1,2,3,4]`, `{}`},
 		{"a list by name before options", options, `[]`, `{"first":1,"rest":[2,3],"x":4}`, `[1,2,3]`, `{"x":4}`},
+		{"left out in an open interface", &Interface{Open: true, Parameters: position.Parameters}, `[]`,
+			`{"a":1,"c":3}`, `[1,7,3]`, `{}`},
+		{"left out without a default in an open interface", &Interface{Open: true, Parameters: append(position.Parameters,
+			Parameter{Name: "d", ReadBy: readByPosition})}, `[]`, `{"a":1,"d":4}`, `[1,7]`, `{"d":4}`},
+		{"left out at once in an open interface", &Interface{Open: true, Parameters: position.Parameters[2:]}, `[]`,
+			`{"x":1}`, `[]`, `{"x":1}`},
 		{"a list that is none", all, `[]`, `{"first":1,"rest":2}`, `[]`, `{"first":1,"rest":2}`},
 	} {
 		var args []json.RawMessage
@@ -412,10 +418,37 @@ func TestDeclarationAgainst(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %s", c.name, got.Signature("m"), err, c.want)
 		}
 	}
-	open := &Interface{Open: true}
-	if got, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"}]`)}).Against(
-		open); err != nil || got.Signature("m") != "m(b?: any, ...)" {
-		t.Errorf("got %v, %v", got, err)
+}
+
+// A declared parameter that an open interface does not list is read by its name, unless the program may read any
+// position.
+func TestDeclarationAgainstOpen(t *testing.T) {
+	t.Parallel()
+	rest := AnyPosition()[0]
+	for _, c := range []struct {
+		name, parameters string
+		inferred         []Parameter
+		want             string
+		readBy           string // of each parameter
+	}{
+		{"keywords alone", `[{"name":"b"}]`, nil, "m(b?: any, ...)", "name"},
+		{"a place and keywords", `[{"name":"a"},{"name":"b"}]`, []Parameter{{Name: "a"}}, "m(a?: any, b?: any, ...)",
+			" name"},
+		{"any place", `[{"name":"a"},{"name":"b"}]`, []Parameter{rest}, "m(a?: any, b?: any, ...)", " "},
+		{"one for any place", `[{"name":"a","type":"string"}]`, []Parameter{rest}, "m(a?: string, ...)", ""},
+		{"any further place", `[{"name":"a"}]`, []Parameter{{Name: "a"}, rest}, "m(a?: any, ...rest?: any, ...)",
+			" position"},
+		{"nothing", ``, []Parameter{rest}, "m(...)", ""},
+	} {
+		got, err := Declaration{Summary: json.RawMessage(`"x"`), Parameters: json.RawMessage(c.parameters)}.Against(
+			&Interface{Open: true, Parameters: c.inferred})
+		var readBy []string
+		for _, p := range got.Parameters {
+			readBy = append(readBy, p.ReadBy)
+		}
+		if err != nil || got.Signature("m") != c.want || strings.Join(readBy, " ") != c.readBy {
+			t.Errorf("%s: got %s, read by %q, %v", c.name, got.Signature("m"), readBy, err)
+		}
 	}
 }
 

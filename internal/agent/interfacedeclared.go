@@ -45,7 +45,7 @@ type declaredParameter struct {
 // declare. If no parameters are declared, the inferred ones are used. The error describes what the author has to
 // change.
 func (d Declaration) Against(inferred *Interface) (*Interface, error) {
-	out := *inferred
+	out := *inferred.Undeclared()
 	if d.Empty() {
 		return &out, nil
 	}
@@ -242,10 +242,8 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 			of, at = &inferred.Parameters[i], i // the program reads the position without naming it
 		}
 		switch {
-		case of == nil && rest >= 0 && i > rest:
-			p.ReadBy = readByPosition // an element of the inferred variadic parameter
-			continue
 		case of == nil:
+			p.ReadBy = inferred.readsUnlisted(i)
 			continue
 		case of.Description == notRead:
 			p.Description, p.Required, p.Default, p.ReadBy = notRead, false, nil, readByPosition
@@ -257,6 +255,9 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		}
 		matched[at] = true
 		p.ReadBy, p.Variadic = of.ReadBy, of.Variadic && !several
+		if of.Variadic && inferred.Open && p.Name != of.Name { // the program may also read it by its own name
+			p.ReadBy, p.Variadic = readEither, false
+		}
 		if !required[i] && p.Default == nil {
 			p.Required = of.Required
 		}

@@ -15,55 +15,90 @@ import (
 // is known.
 type Fit struct {
 	Missing []string // required parameters that the call lacks
+	// Skipped lists optional parameters without a default that the call leaves out, although it gives a later one that
+	// the program reads by position only.
+	Skipped []string
+	Twice   []string // parameters that the call gives more than once: by position and by name, or by two names
 	Surplus int      // positional arguments beyond the parameters
 	Unknown []string // keywords without a parameter, sorted
 }
 
 // OK reports whether the arguments fit.
-func (t *Fit) OK() bool { return len(t.Missing) == 0 && !t.Beyond() }
+func (t *Fit) OK() bool {
+	return len(t.Missing) == 0 && len(t.Skipped) == 0 && len(t.Twice) == 0 && !t.Beyond()
+}
 
 // Beyond reports whether the call gives arguments that no parameter takes.
 func (t *Fit) Beyond() bool { return t.Surplus > 0 || len(t.Unknown) > 0 }
 
 // Fit compares a call's arguments with the parameters. args is the number of positional arguments. A null counts as an
-// argument. An open interface takes any keywords and positional arguments, and a keyword that it does not list may
-// stand for any parameter. Fit does not allocate for positional arguments that fit.
+// argument. An open interface takes any keywords, and a keyword that it does not list may stand for any parameter. If
+// it was inferred, it also takes any positional arguments. Fit does not allocate for positional arguments that fit.
 func (f *Interface) Fit(args int, kwargs json.RawMessage) (t Fit) {
 	if f == nil {
 		return t
 	}
-	var given uint64 // bit i: parameter i is given by name
+	var given, twice uint64 // bit i: parameter i is given by name
 	if len(kwargs) > len("{}") {
-		given, t.Unknown = f.named(kwargs)
+		given, twice, t.Unknown = f.named(kwargs)
 	}
 	// An unlisted keyword of an open interface may stand for any required parameter, so none counts as missing.
-	places, guess := args, f.Open && len(t.Unknown) > 0
+	places, guess, surplus := args, f.Open && len(t.Unknown) > 0, args-len(f.Parameters)
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
-		if p.Required && i >= places && given&(1<<i) == 0 && !guess {
+		byPlace, byName := i < places, given&(1<<i) != 0
+		if p.Required && !byPlace && !byName && !guess {
 			t.Missing = append(t.Missing, p.Name)
 		}
+		if byPlace && byName || twice&(1<<i) != 0 {
+			t.Twice = append(t.Twice, p.Name)
+		}
 		if p.Variadic { // parameters after it are read by name only
-			places, args = 0, 0
+			places, surplus = 0, 0
 		}
 	}
-	if t.Surplus = max(0, args-len(f.Parameters)); f.Open {
-		t.Surplus, t.Unknown = 0, nil
+	if given != 0 && !f.Open {
+		t.Skipped = f.skipped(args, given)
+	}
+	if f.Open {
+		t.Unknown = nil
+	}
+	if !f.Open || f.Binds() {
+		t.Surplus = max(0, surplus)
 	}
 	return t
 }
 
-// named returns the parameters given by keywords, as a bit set, and the other keywords, sorted.
-func (f *Interface) named(kwargs json.RawMessage) (given uint64, others []string) {
+// skipped returns the optional parameters that the call leaves out before one that it gives by name and that the
+// program reads by position only. Their places cannot be filled without a value for them.
+func (f *Interface) skipped(args int, given uint64) (out []string) {
+	last := 0
+	for i := range f.Parameters {
+		if given&(1<<i) != 0 && f.Parameters[i].ReadBy == readByPosition {
+			last = i
+		}
+	}
+	for i := args; i < last; i++ {
+		if p := &f.Parameters[i]; given&(1<<i) == 0 && !p.Required && p.Default == nil && p.Description != notRead {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// named returns the parameters given by keywords and those given by more than one, as bit sets, and the other keywords,
+// sorted.
+func (f *Interface) named(kwargs json.RawMessage) (given, twice uint64, others []string) {
 	rawjson.Members(kwargs, func(name string, _ []byte) {
 		if _, at := f.Parameter(name); at >= 0 {
+			twice |= given & (1 << at)
 			given |= 1 << at
 		} else {
 			others = append(others, name)
 		}
 	})
 	slices.Sort(others)
-	return given, slices.Compact(others)
+	return given, twice, slices.Compact(others)
 }
 
 // Binds reports whether the author of the program declared the interface. A call that does not fit a declared interface
@@ -75,6 +110,12 @@ func (t *Fit) String() string {
 	var out []string
 	if len(t.Missing) > 0 {
 		out = append(out, "missing: "+strings.Join(t.Missing, ", "))
+	}
+	if len(t.Skipped) > 0 {
+		out = append(out, "left out before a parameter that is read by its position: "+strings.Join(t.Skipped, ", "))
+	}
+	if len(t.Twice) > 0 {
+		out = append(out, "given twice: "+strings.Join(t.Twice, ", "))
 	}
 	if t.Surplus > 0 {
 		out = append(out, fmt.Sprintf("positional arguments too many: %d", t.Surplus))

@@ -15,6 +15,13 @@ func TestFit(t *testing.T) {
 	rest := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "list", Variadic: true, Required: true},
 		{Name: "key", Required: true, ReadBy: readByName}}}
 	open := &Interface{Origin: OriginDeclared, Open: true, Parameters: two.Parameters}
+	inferred := &Interface{Origin: OriginInferred, Open: true, Parameters: two.Parameters}
+	places := func(open bool) *Interface {
+		return &Interface{Origin: OriginDeclared, Open: open, Parameters: []Parameter{
+			{Name: "a", Required: true, ReadBy: readByPosition}, {Name: "b", ReadBy: readByPosition},
+			{Name: "c", ReadBy: readByPosition, Default: json.RawMessage("7")},
+			{Name: "arg4", ReadBy: readByPosition, Description: notRead}, {Name: "e", ReadBy: readByPosition}}}
+	}
 	for _, c := range []struct {
 		name   string
 		f      *Interface
@@ -27,7 +34,15 @@ func TestFit(t *testing.T) {
 		{"no keywords at all", two, 1, ``, ""},
 		{"by name", two, 0, `{"b":1,"a":null}`, ""},
 		{"by another name", two, 0, `{"alpha":1}`, ""},
-		{"twice", two, 1, `{"a":1}`, ""},
+		{"twice", two, 1, `{"a":1}`, "given twice: a"},
+		{"twice, and the other one is missing", two, 1, `{"a":1,"alpha":2,"b":3}`, "given twice: a"},
+		{"twice by two names", two, 0, `{"a":1,"alpha":2}`, "given twice: a"},
+		{"twice as a list", rest, 1, `{"key":1,"list":[]}`, "given twice: list"},
+		{"left out", places(false), 1, `{"e":2}`, "left out before a parameter that is read by its position: b"},
+		{"left out before a default", places(false), 1, `{"c":2}`,
+			"left out before a parameter that is read by its position: b"},
+		{"left out at the end", places(false), 1, `{"b":2}`, ""},
+		{"left out in an open interface", places(true), 1, `{"e":2}`, ""},
 		{"missing", two, 0, `{"b":1}`, "missing: a"},
 		{"too many", two, 4, `{}`, "positional arguments too many: 2"},
 		{"unknown", two, 1, `{"z":1,"y":2,"z":3}`, "unknown keywords: y, z"},
@@ -36,7 +51,9 @@ func TestFit(t *testing.T) {
 		{"none of any number", rest, 0, `{"key":1}`, "missing: list"},
 		{"a list by name", rest, 0, `{"key":1,"list":[]}`, ""},
 		{"behind the rest", rest, 2, `{}`, "missing: key"},
-		{"open takes all", open, 9, `{"z":1}`, ""},
+		{"open takes all keywords", open, 2, `{"z":1}`, ""},
+		{"open for keywords only", open, 5, `{"z":1}`, "positional arguments too many: 3"},
+		{"open takes all where nobody declared it", inferred, 9, `{"z":1}`, ""},
 		{"open, by a name of its own", open, 0, `{"A":1}`, ""},
 		{"open and missing", open, 0, `{}`, "missing: a"},
 		{"takes none", &Interface{Origin: OriginDeclared}, 1, `{}`, "positional arguments too many: 1"},

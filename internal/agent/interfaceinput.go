@@ -72,7 +72,8 @@ func (f *Interface) rename(named map[string]json.RawMessage) (changed bool) {
 	return changed
 }
 
-// toPositions moves keywords to positions, up to the last parameter that needs it. It modifies named.
+// toPositions moves keywords to positions, up to the last parameter that needs it, or in an open interface up to the
+// first one that has neither an argument nor a default. It modifies named.
 func (f *Interface) toPositions(args []json.RawMessage,
 	named map[string]json.RawMessage) (out []json.RawMessage, changed bool) {
 	last := -1
@@ -102,9 +103,14 @@ func (f *Interface) toPositions(args []json.RawMessage,
 			return args, false // leave the missing argument for the program to report
 		case p.Default != nil:
 			out = append(out, p.Default)
+		case f.Open && p.Description != notRead:
+			last = i // a null would be another argument, and the program may read the others by name
 		default:
 			out = append(out, json.RawMessage("null"))
 		}
+	}
+	if len(used) == 0 {
+		return args, false
 	}
 	for _, name := range used {
 		delete(named, name)

@@ -40,6 +40,36 @@ func (f *Interface) rest() int {
 	return slices.IndexFunc(f.Parameters, func(p Parameter) bool { return p.Variadic })
 }
 
+// readsUnlisted returns how the program reads a declared parameter at that place that the inferred interface does not
+// list. A program that may read any keyword and no further position gets it by name. One that may also read any
+// position gets it as the caller gave it.
+func (f *Interface) readsUnlisted(place int) string {
+	switch rest := f.rest(); {
+	case f.Open && rest < 0:
+		return readByName
+	case !f.Open && rest >= 0 && place > rest:
+		return readByPosition
+	}
+	return readEither
+}
+
+// AnyPosition returns the parameters of a program about which nothing is known.
+func AnyPosition() []Parameter {
+	return []Parameter{{Name: "rest", Variadic: true, ReadBy: readByPosition}}
+}
+
+// Undeclared returns the inferred interface as it is used without a declaration: an open one takes further positions
+// without listing them.
+func (f *Interface) Undeclared() *Interface {
+	rest := f.rest()
+	if !f.Open || rest < 0 {
+		return f
+	}
+	out := *f
+	out.Parameters = slices.Delete(slices.Clone(f.Parameters), rest, rest+1)
+	return &out
+}
+
 // Unread returns the names of declared parameters that the program does not read and its interface therefore lacks.
 func (d Declaration) Unread(takes *Interface) (out []string) {
 	for _, p := range d.Listed() {

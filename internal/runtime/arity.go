@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -68,8 +69,8 @@ func (j *judged) explain() {
 	if j.fit.Surplus > 0 {
 		j.outcome.Metadata = with(j.outcome.Metadata, "surplus_arguments", j.fit.Surplus)
 	}
-	if j.misfit && len(j.fit.Missing) > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "missing_parameters", j.fit.Missing)
+	if missing := slices.Concat(j.fit.Missing, j.fit.Skipped); j.misfit && len(missing) > 0 {
+		j.outcome.Metadata = with(j.outcome.Metadata, "missing_parameters", missing)
 	}
 	if j.takes != nil && j.outcome.ErrorType == agent.ErrInvalidInput && (j.outcome.Authored || j.misfit) {
 		j.outcome.Metadata = with(j.outcome.Metadata, "parameters", shownParameters(j.takes))
@@ -93,10 +94,14 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 // because of such arguments, or answers one call only: it may turn out not to need them.
 func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
 	fit := w.fit(out)
-	if !fit.Beyond() || !w.binds(out) || q.predecessor != nil && !w.ranOn(q) {
+	if !fit.Beyond() && len(fit.Skipped) == 0 || !w.binds(out) || q.predecessor != nil && !w.ranOn(q) {
 		return nil
 	}
 	var wrong []string
+	if len(fit.Skipped) > 0 {
+		wrong = append(wrong, fmt.Sprintf("the call leaves out %s and gives a later one by name: read it by its name too",
+			strings.Join(fit.Skipped, ", ")))
+	}
 	if fit.Surplus > 0 {
 		wrong = append(wrong, fmt.Sprintf(
 			"the call gives %d positional arguments, of which %d %s declared: read call.Arg(%d, ...) too and declare it", len(w.args), len(out.Parameters), isAre(len(out.Parameters)), len(out.Parameters)))

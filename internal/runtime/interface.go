@@ -13,10 +13,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// inferred returns the interface that the gate inferred. It validates the facts, because they come from a confined
-// process that is not trusted. Without a usable interface, it returns an open one.
-func inferred(f *report.Facts) *agent.Interface {
-	unknown := &agent.Interface{Parameters: []agent.Parameter{}, Origin: agent.OriginInferred, Open: true}
+// inferred returns the interface that the gate inferred, as it is used without a declaration.
+func inferred(f *report.Facts) *agent.Interface { return readFrom(f).Undeclared() }
+
+// readFrom returns the interface that the gate inferred, including the further positions that an open one reads. It
+// validates the facts, because they come from a confined process that is not trusted. Without a usable interface, it
+// returns one that is open and reads any position.
+func readFrom(f *report.Facts) *agent.Interface {
+	unknown := &agent.Interface{Parameters: agent.AnyPosition(), Origin: agent.OriginInferred, Open: true}
 	var out agent.Interface
 	if f == nil || f.Interface == "" || len(f.Interface) > 2*agent.MaxInterfaceBytes ||
 		json.Unmarshal([]byte(f.Interface), &out) != nil {
@@ -43,7 +47,7 @@ func interfaceOf(g *agent.Generation, f *report.Facts) *agent.Interface {
 
 // Declared returns the interface of a program whose author may have declared one, or an error for the author to act on.
 func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
-	out, err := d.Against(inferred(f))
+	out, err := d.Against(readFrom(f))
 	if err != nil || d.Empty() {
 		return out, err
 	}

@@ -99,8 +99,8 @@ func toolsText(m *Manifest) string {
 	var imports, list strings.Builder
 	for i, x := range m.Methods {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i+1, "ejected/"+x.Dir)
-		fmt.Fprintf(&list, "\t\t{Role: %q, Method: %q, Purpose: %q, Dir: %q, Parameters: %q, Run: p%d.Run},\n", x.Role,
-			x.Method, purpose[x.Role], path.Base(x.Dir), x.parameters(), i+1)
+		fmt.Fprintf(&list, "\t\t{Role: %q, Method: %q, Purpose: %q, Dir: %q, Parameters: %q, Open: %t, Run: p%d.Run},\n", x.Role,
+			x.Method, purpose[x.Role], path.Base(x.Dir), x.parameters(), x.Interface != nil && x.Interface.Open, i+1)
 	}
 	return "// Package tools lists the ejected programs.\npackage tools\n\nimport (\n\t\"ejected/local\"\n" +
 		imports.String() + ")\n\n" +

@@ -9,13 +9,17 @@ import (
 
 // Parameter describes how a program reads one argument. Callers may give any argument by position or by name.
 type Parameter struct {
-	Name     string          `json:"name"`
-	Required bool            `json:"required"`
-	Default  json.RawMessage `json:"default"`
-	Aliases  []string        `json:"aliases"`
-	Variadic bool            `json:"variadic"` // takes all positional arguments from its place on
-	ReadBy   string          `json:"read_by"`  // position or name; empty means either
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Required    bool            `json:"required"`
+	Default     json.RawMessage `json:"default"`
+	Aliases     []string        `json:"aliases"`
+	Variadic    bool            `json:"variadic"` // takes all positional arguments from its place on
+	ReadBy      string          `json:"read_by"`  // position or name; empty means either
 }
+
+// notRead is the description of a position that a program skips while it reads later ones.
+const notRead = "not read by the program"
 
 // arrange returns the arguments in the form in which the program reads them. Arguments that do not fit stay as they
 // are.
@@ -38,12 +42,14 @@ func (p *Program) arrange(args []json.RawMessage,
 			delete(named, name)
 		}
 	}
-	args = toPositions(all, args, named)
+	args = p.toPositions(all, args, named)
 	return toNames(all, args, named), named, nil
 }
 
-// toPositions moves keywords to positions, up to the last parameter that needs it. It modifies named.
-func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.RawMessage) []json.RawMessage {
+// toPositions moves keywords to positions, up to the last parameter that needs it, or in an open interface up to the
+// first one that has neither an argument nor a default. It modifies named.
+func (p *Program) toPositions(all []Parameter, args []json.RawMessage,
+	named map[string]json.RawMessage) []json.RawMessage {
 	last := -1
 	for i := range all {
 		if _, given := all[i].given(named); given && all[i].ReadBy == "position" {
@@ -56,10 +62,10 @@ func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.
 	out := slices.Clone(args)
 	var used []string
 	for i := len(args); i <= last; i++ {
-		p := &all[i]
-		name, given := p.given(named)
+		one := &all[i]
+		name, given := one.given(named)
 		switch {
-		case given && p.Variadic:
+		case given && one.Variadic:
 			var list []json.RawMessage
 			if json.Unmarshal(named[name], &list) != nil {
 				return args
@@ -67,13 +73,18 @@ func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.
 			out, used = append(out, list...), append(used, name)
 		case given:
 			out, used = append(out, named[name]), append(used, name)
-		case p.Required:
+		case one.Required:
 			return args
-		case p.Default != nil:
-			out = append(out, p.Default)
+		case one.Default != nil:
+			out = append(out, one.Default)
+		case p.Open && one.Description != notRead:
+			last = i // a null would be another argument, and the program may read the others by name
 		default:
 			out = append(out, json.RawMessage("null"))
 		}
+	}
+	if len(used) == 0 {
+		return args
 	}
 	for _, name := range used {
 		delete(named, name)

@@ -25,6 +25,7 @@ type Program struct {
 	Dir          string // directory of its source and cases, below that of the tools
 	// Parameters is a JSON list of Parameter; "" if the parameters are not known.
 	Parameters string
+	Open       bool // the program may read keywords that are not listed
 	Run        func(*recurgent.Call) (any, error)
 }
 

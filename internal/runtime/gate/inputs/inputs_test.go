@@ -218,7 +218,7 @@ func inferred(t testing.TB, p *gate.Program) *agent.Interface {
 	if err := json.Unmarshal([]byte(p.Facts.Interface), &f); err != nil {
 		t.Fatal(err)
 	}
-	return &f
+	return f.Undeclared()
 }
 
 func described(f *agent.Interface) string {

@@ -54,9 +54,10 @@ func isName(s string) bool {
 	return s != "" && len(s) <= maxNameBytes
 }
 
-// unknown returns the interface of a program about which nothing is known.
+// unknown returns the interface of a program about which nothing is known: it may read any keyword and any position.
 func unknown() *Interface {
-	return &Interface{Parameters: []Parameter{}, Origin: originInferred, Open: true}
+	return &Interface{Parameters: []Parameter{{Name: "rest", Variadic: true, ReadBy: readByPosition}},
+		Origin: originInferred, Open: true}
 }
 
 // JSON encodes the interface. If the result is too large, it returns the interface of an unknown program.
@@ -78,10 +79,6 @@ func (s *scan) assemble() *Interface {
 			taken[name] = true
 		}
 	}
-	anyPlace := s.open && s.rest != nil
-	if s.open {
-		s.rest = nil // an open interface accepts further positions anyway
-	}
 	if s.rest != nil {
 		last = max(last, s.restFrom-1)
 	}
@@ -101,7 +98,11 @@ func (s *scan) assemble() *Interface {
 		out.Parameters = append(out.Parameters, p)
 	}
 	if s.rest != nil {
-		p := Parameter{Name: unused("args", taken), Variadic: true, ReadBy: readByPosition,
+		name := "args"
+		if s.open { // agents may give an open interface {"args": [...], "kwargs": {...}}
+			name = "rest"
+		}
+		p := Parameter{Name: unused(name, taken), Variadic: true, ReadBy: readByPosition,
 			Required: s.minimum > last+1}
 		p.Type, p.Schema = listSchema(s.rest)
 		out.Parameters = append(out.Parameters, p)
@@ -109,7 +110,7 @@ func (s *scan) assemble() *Interface {
 	for _, r := range s.reads {
 		if r.place < 0 {
 			p := s.described(r)
-			if anyPlace { // then arguments that came by position stay there
+			if s.open && s.rest != nil { // then arguments that came by position stay there
 				p.ReadBy = ""
 			}
 			out.Parameters = append(out.Parameters, p)

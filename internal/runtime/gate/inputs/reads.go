@@ -109,7 +109,7 @@ func (s *scan) parameterOf(o occurrence) *read {
 	case n != nil && (n.place < 0 || o.place < 0):
 		r, n.place = n, max(n.place, o.place)
 	case len(s.reads) >= maxParameters:
-		s.open = true
+		s.everything()
 		return nil
 	default:
 		r = newRead(o.place)
