@@ -39,8 +39,8 @@ const sampled = 64 << 10
 var marks = []struct{ mark, name string }{{"\xef\xbb\xbf", UTF8}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
 
 // Guess reads a file and returns the name of its character set, or "" for binary data. A byte order mark has
-// precedence, then the parameter charset of the media type, then UTF-8 if the whole file is valid, then the declaration
-// of an XML or HTML document. Otherwise the name is guessed from the file's beginning, starting at the first byte that
+// precedence, then the parameter charset of the media type, then UTF-8 if the file is valid but for few bytes, then the
+// declaration of an XML or HTML document. Otherwise the name is guessed from the file's beginning, starting at the first byte that
 // is not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek if hardly anything else is possible, else
 // windows-1252. The error is that of reading.
 func Guess(r io.Reader, mediaType string) (string, error) {
@@ -63,9 +63,11 @@ func GuessFrom(r io.ReadSeeker, mediaType string) (string, error) {
 // A scan receives the bytes of a file in pieces.
 type scan struct {
 	first   []byte // the first kindBytes of the file
-	sample  []byte // the first bytes from the first that is not ASCII on
+	sample  []byte // the first bytes from the one before the first that is not ASCII on
+	last    []byte // the last byte of the last piece
 	rest    []byte // an incomplete character at the end of the last piece
-	invalid bool   // the bytes are not UTF-8
+	others  int    // characters of UTF-8 other than ASCII
+	invalid int    // bytes that are not UTF-8
 }
 
 // kindBytes is how many bytes determine the kind of a file.
@@ -78,17 +80,27 @@ func (s *scan) Write(p []byte) (int, error) {
 	from := 0
 	if len(s.sample) == 0 {
 		from = bytes.IndexFunc(p, func(r rune) bool { return r >= utf8.RuneSelf })
+		switch {
+		case from == 0:
+			s.sample = append(s.sample, s.last...)
+		case from > 0:
+			from--
+		}
 	}
 	if from >= 0 && len(s.sample) < sampled {
 		s.sample = append(s.sample, p[from:min(len(p), from+sampled-len(s.sample))]...)
 	}
-	if !s.invalid {
+	s.last = append(s.last[:0], p[max(0, len(p)-1):]...)
+	if !s.hopeless() {
 		s.check(p)
 	}
 	return len(p), nil
 }
 
-// check searches the next piece for bytes that are not UTF-8.
+// hopeless reports whether so many bytes are not UTF-8 that the rest of the file need not be read as such.
+func (s *scan) hopeless() bool { return s.invalid > 1000 && s.invalid > 100*s.others }
+
+// check counts the characters and the errors of the next piece, read as UTF-8.
 func (s *scan) check(p []byte) {
 	text := p
 	if len(s.rest) > 0 {
@@ -103,8 +115,27 @@ func (s *scan) check(p []byte) {
 			break
 		}
 	}
-	s.invalid = !utf8.Valid(text[:whole])
 	s.rest = bytes.Clone(text[whole:])
+	if text = text[:whole]; utf8.Valid(text) {
+		for _, b := range text {
+			if b >= 0xc0 {
+				s.others++
+			}
+		}
+		return
+	}
+	for i := 0; i < len(text); {
+		if text[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(text[i:])
+		if i += n; r == utf8.RuneError && n == 1 {
+			s.invalid++
+		} else {
+			s.others++
+		}
+	}
 }
 
 // name returns the character set of the bytes written so far, or "" for binary data. See Guess for the order.
@@ -123,22 +154,44 @@ func (s *scan) name(mediaType string) string {
 		return ""
 	}
 	if _, params, err := mime.ParseMediaType(mediaType); err == nil {
-		if _, name := Lookup(params["charset"]); name != "" && (name != UTF8 || !s.bad()) {
+		if _, name := Lookup(params["charset"]); name != "" && (name != UTF8 || s.utf8(1)) {
 			return name
 		}
 	}
-	if !s.bad() {
+	if s.utf8(undeclared) {
 		return UTF8
 	}
-	if name := ofDocument(s.first); name != "" && name != UTF8 {
+	if name := ofDocument(s.first); name != "" && (name != UTF8 || s.utf8(1)) {
 		return name
 	}
 	return guess(s.sample)
 }
 
-// bad reports whether the text is not UTF-8. A text that ends within a character is UTF-8 if a complete character that
-// is not ASCII precedes it.
-func (s *scan) bad() bool { return s.invalid || len(s.rest) > 0 && len(s.rest) == len(s.sample) }
+// undeclared is how many characters other than ASCII outweigh a byte that is not UTF-8 where nothing declares UTF-8. In
+// other character sets, bytes that form such characters are rare.
+const undeclared = 4
+
+// utf8 reports whether the text is UTF-8, but for damaged bytes that are outweighed by at least so many characters each.
+// A text that ends within a character is UTF-8 if a complete character that is not ASCII precedes it.
+func (s *scan) utf8(outweigh int) bool {
+	return s.others >= outweigh*s.invalid && (len(s.rest) == 0 || s.others > 0)
+}
+
+// MostlyUTF8 reports whether a text is UTF-8 but for few bytes.
+func MostlyUTF8(text []byte) bool {
+	var s scan
+	s.check(text)
+	return s.utf8(undeclared)
+}
+
+// Wide returns the name of UTF-16 for the beginning of a text in it that has no byte order mark, or "".
+func Wide(text []byte) string { return wide(text[:min(len(text), kindBytes)]) }
+
+// Textual reports whether a body with this beginning may be text, whatever its media type says.
+func Textual(text []byte) bool {
+	mark, _ := Marked(text)
+	return mark != "" || Wide(text) != "" || textual(text[:min(len(text), kindBytes)])
+}
 
 // wide returns the name of UTF-16 without a byte order mark, or "". In such text, most characters have a zero byte at
 // the same place of each pair.
@@ -163,11 +216,12 @@ func wide(first []byte) string {
 }
 
 // textual reports whether a file with this beginning may be text: it contains no bytes of binary data, as listed by the
-// WHATWG MIME Sniffing Standard. The signatures of images and fonts prove nothing, because a table may begin with a
-// column named BMI or OTTO. A PDF is not text, although it begins as such.
+// WHATWG MIME Sniffing Standard, except the separators with which databases export lines and repetitions within a
+// field. The signatures of images and fonts prove nothing, because a table may begin with a column named BMI or OTTO. A
+// PDF is not text, although it begins as such.
 func textual(first []byte) bool {
 	return !bytes.HasPrefix(first, []byte("%PDF-")) && !bytes.ContainsFunc(first, func(r rune) bool {
-		return r < ' ' && !strings.ContainsRune("\t\n\f\r\x1b", r)
+		return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f", r)
 	})
 }
 
@@ -221,20 +275,25 @@ func guess(sample []byte) string {
 }
 
 // ofDOS reports whether a text in the Latin alphabet is in dos. It has no letters of windows-1252. Within words it has
-// bytes that stand for ä, ö or ü in dos, and for quotation marks or nothing in windows-1252.
+// bytes that stand for umlauts in dos, and for signs, quotation marks or nothing in windows-1252.
 func ofDOS(sample []byte) bool {
-	letter := func(i int) bool { return i >= 0 && i < len(sample) && sample[i]|0x20 >= 'a' && sample[i]|0x20 <= 'z' }
-	var within bool
+	const sharp = 0xe1 // ß in dos
+	in := func(i int, from, to byte) bool {
+		return i >= 0 && i < len(sample) && sample[i] >= from && sample[i] <= to
+	}
+	letter := func(i int) bool { return in(i, 'a', 'z') || in(i, 'A', 'Z') }
+	within := false
 	for i, b := range sample {
 		switch {
-		case b == 0x81 || b == 0x84 || b == 0x94:
-			within = within || letter(i-1) && letter(i+1)
+		case b == 0x81 || b == 0x84 || b == 0x94: // ü, ä, ö
+			within = within || letter(i-1) && (letter(i+1) || in(i+1, sharp, sharp))
 			if !letter(i-1) && !letter(i+1) {
 				return false
 			}
-		// 0xe1 is ß in dos; lines of DOS tables do not touch letters
-		// 0xe1 is ß in dos; lines of DOS tables do not touch letters.
-		case b >= 0xc0 && b != 0xe1 && (letter(i-1) || letter(i+1)):
+		case b == 0x99 || b == 0x9a: // Ö, Ü; in windows-1252 a sign and a small letter
+			within = within || in(i-1, 'A', 'Z') && in(i+1, 'A', 'Z')
+		// lines of DOS tables do not touch letters
+		case b >= 0xc0 && b != sharp && (letter(i-1) || letter(i+1)):
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -22,8 +23,8 @@ type bodyReader struct {
 	large func() error // called once if the body exceeds smallBody
 }
 
-// read returns the body as UTF-8. For binary data that is not valid UTF-8, raw has the bytes as sent; otherwise it is
-// nil. read updates the header fields that the conversion invalidates.
+// read returns the body as UTF-8. For binary data that is not valid UTF-8, whatever the header says of it, raw has the
+// bytes as sent; otherwise it is nil. read updates the header fields that the conversion invalidates.
 func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	defer answer.Body.Close()
 	sent := &sentBody{src: answer.Body, left: b.most + 1}
@@ -40,7 +41,7 @@ func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if !utf8.Valid(body) && !textual(mediaType(contentType), body) {
+	if !utf8.Valid(body) && (!textual(mediaType(contentType), body) || !charsets.Textual(body)) {
 		raw = body
 	}
 	if coded {

@@ -19,7 +19,7 @@ import (
 
 // toText returns the body as UTF-8, bounded to most bytes, and the Content-Type that then applies. A byte order mark
 // has precedence over the header, and the header over the declaration of an HTML or XML document. Text without any
-// declaration is UTF-8 if it is valid, otherwise windows-1252. In non-text only bytes that are invalid in UTF-8 are
+// declaration is UTF-8 if it is valid or nearly so, otherwise windows-1252. In non-text only bytes that are invalid in UTF-8 are
 // replaced.
 func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 	media := mediaType(contentType)
@@ -94,6 +94,10 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 		from, name = charsets.Lookup(name)
 		return from, name, rest
 	}
+	if name = charsets.Wide(body); name != "" {
+		from, name = charsets.Lookup(name)
+		return from, name, body
+	}
 	valid := utf8.Valid(body)
 	if valid && (media == "application/json" || strings.HasSuffix(media, "+json")) {
 		return unicode.UTF8, charsets.UTF8, body // RFC 8259, section 8.1
@@ -102,9 +106,9 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 		label = charsets.OfXML(body)
 	}
 	if label == "" && strings.Contains(media, "html") {
-		// DetermineEncoding examines only the first bytes and falls back to windows-1252. A whole text that is valid
-		// UTF-8 is not a coincidence.
-		if _, name, _ := charset.DetermineEncoding(body, media); name != "windows-1252" || !valid {
+		// DetermineEncoding examines only the first bytes and falls back to windows-1252. A text that is UTF-8 is not a
+		// coincidence.
+		if _, name, _ := charset.DetermineEncoding(body, media); name != "windows-1252" {
 			label = name
 		}
 	}
@@ -112,7 +116,7 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 		return from, name, body
 	}
 	switch {
-	case valid:
+	case valid, label == "" && charsets.MostlyUTF8(body):
 		return unicode.UTF8, charsets.UTF8, body
 	case label == "":
 		from, name = charsets.Lookup("windows-1252")

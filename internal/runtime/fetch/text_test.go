@@ -103,6 +103,12 @@ func TestBodiesAreUnpackedAndDecoded(t *testing.T) {
 			contentType: "text/plain; charset=utf-8"},
 		"latin1 of no word": {served: served{"", "text/csv", latin, 0}, want: umlauts,
 			contentType: "text/csv; charset=utf-8"},
+		"UTF-8 with a damaged byte": {served: served{"", "text/csv", strings.Repeat(umlauts, 9) + "\xe9", 0},
+			want: strings.Repeat(umlauts, 9) + "\ufffd", contentType: "text/csv"},
+		"a page with a damaged byte": {served: served{"", "text/html", "<p>" + strings.Repeat(umlauts, 9) + "\xe9", 0},
+			want: "<p>" + strings.Repeat(umlauts, 9) + "\ufffd", contentType: "text/html"},
+		"UTF-16 without a mark": {served: served{"", "text/csv", "N\x00a\x00m\x00e\x00\xfc\x00", 0}, want: "Nameü",
+			contentType: "text/csv; charset=utf-8"},
 		"no type": {served: served{"", "", umlauts, 0}, want: umlauts},
 		"utf-8": {served: served{"", "text/csv;header=present", umlauts, 0}, want: umlauts,
 			contentType: "text/csv;header=present"},
@@ -166,6 +172,27 @@ func TestBodiesAreUnpackedAndDecoded(t *testing.T) {
 				t.Errorf("the body has %d bytes, the header says %s", len(r.Body), n)
 			}
 		})
+	}
+}
+
+// A body that is no text is complete, whatever the header says of it.
+func TestBytesOfBinaryBodies(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff",
+		"zip": "PK\x03\x04\x14\x00\x00\x00\x08\x00\xc4\x8f", "PDF": "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n",
+		"spreadsheet": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00\x00"} {
+		for _, contentType := range []string{"text/plain", "text/csv", "text/html; charset=utf-8", "", "image/png"} {
+			server, host := served{"", contentType, body, 0}.serve(t)
+			r, _, failure := do(t.Context(), testClient(t, host), recurgent.Request{URL: server.URL})
+			if failure != nil || string(r.Bytes()) != body {
+				t.Errorf("%s as %q: %q, %+v", name, contentType, r.Bytes(), failure)
+			}
+		}
+	}
+	server, host := served{"", "text/plain", "Gr\xf6\xdfe", 0}.serve(t)
+	if r, _, failure := do(t.Context(), testClient(t, host),
+		recurgent.Request{URL: server.URL}); failure != nil || string(r.Bytes()) != "Größe" {
+		t.Errorf("a text: %+v", failure)
 	}
 }
 
