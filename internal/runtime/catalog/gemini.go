@@ -44,7 +44,7 @@ func (s *shape) declared() *shape {
 // declaredValue returns Gemini's form of the shape of a value.
 func (s *shape) declaredValue() *shape {
 	if s.textual() {
-		return &shape{kind: "string", description: sentences(s.description, "As JSON text.")}
+		return s.text()
 	}
 	return s.declared()
 }

@@ -13,7 +13,9 @@ import (
 // Bounds of the part of a model's schema that is shown. Anything beyond them becomes a schema of any value.
 const (
 	maxText      = 400 // characters of a model's description
-	maxSaid      = 200 // characters for keywords that are described in words
+	maxWords     = 600 // characters for keywords that are described in words
+	maxList      = 300 // of these for a list of values, a pattern, or the schema of members
+	maxValue     = 60  // of these for one value
 	maxDepth     = 7   // of a parameter or value; OpenAI accepts ten levels
 	maxShapes    = 200
 	maxEnum      = 250 // values
@@ -50,11 +52,11 @@ func (r *schemaReader) read(schema json.RawMessage, depth int) *shape {
 	if r.left--; r.left < 0 || depth > maxDepth || json.Unmarshal(schema, &m) != nil { // also for a boolean schema
 		return &shape{}
 	}
-	s := *r.whole(m, depth)
-	if d := r.describe(m, s.kind); d != "" {
+	s := r.worded(r.whole(m, depth), m, depth)
+	if d := r.describe(m); d != "" {
 		s.description = d
 	}
-	return &s
+	return s
 }
 
 // whole reads a schema except its description.
@@ -116,11 +118,11 @@ func (r *schemaReader) typed(m keywords, depth int) *shape {
 	if only, is := m["const"]; is {
 		values, fixed = []json.RawMessage{only}, true
 	}
-	if fixed || len(values) > 0 {
-		return r.fixed(values)
-	}
 	types, known := typesOf(m["type"])
-	if !known {
+	switch {
+	case fixed, len(values) > 0:
+		return r.fixed(values, types)
+	case !known:
 		return &shape{}
 	}
 	if len(types) == 0 && r.guess {
@@ -157,8 +159,12 @@ func typesOf(raw json.RawMessage) (types []string, known bool) {
 	return types, true
 }
 
-// fixed returns the shape of an enumeration of values.
-func (r *schemaReader) fixed(values []json.RawMessage) *shape {
+// fixed returns the shape of an enumeration of values, for which the schema declares these types.
+func (r *schemaReader) fixed(values []json.RawMessage, types []string) *shape {
+	number := "number"
+	if slices.Contains(types, "integer") && !slices.Contains(types, number) {
+		number = "integer"
+	}
 	var texts []string
 	var all []*shape
 	size, plain := 0, true
@@ -169,7 +175,9 @@ func (r *schemaReader) fixed(values []json.RawMessage) *shape {
 			r.see(t)
 			texts, size = append(texts, t), size+len(t)
 			plain = plain && t != "" // Gemini rejects an empty string
-		case "number", "boolean", "null":
+		case "number":
+			all = append(all, &shape{kind: number})
+		case "boolean", "null":
 			all = append(all, &shape{kind: kind})
 		default:
 			return &shape{}

@@ -93,14 +93,29 @@ func TestShapes(t *testing.T) {
 		{`{"type":"object","properties":{"b":{"type":"string","description":"a\n\u202eb"},"a":{"$comment":"x","title":"t"}},"x-mcp-header":"y"}`,
 			`{"type":"object","properties":{"b":{"type":"string","description":"a b"},"a":{"description":"t"}}}`},
 		{`{"type":["string","null"],"format":"email","default":"x"}`,
-			`{"anyOf":[{"type":"string","description":"Default: \"x\"."},{"type":"null"}]}`},
+			`{"anyOf":[{"type":"string","description":"Default: \"x\". Format: email."},{"type":"null"}]}`},
+		{`{"type":["number","null"],"exclusiveMinimum":0,"multipleOf":0.5}`,
+			`{"anyOf":[{"type":"number","description":"More than: 0. A multiple of: 0.5.","minimum":0},{"type":"null"}]}`},
+		{`{"anyOf":[{"type":"string","format":"date"},{"type":"null"}],"maxLength":10}`,
+			`{"anyOf":[{"type":"string","description":"Format: date. Characters at most: 10."},{"type":"null"}]}`},
+		{`{"$ref":"#/$defs/d","description":"When","$defs":{"d":{"type":"string","format":"date","description":"A day"}}}`,
+			`{"type":"string","description":"When. Format: date."}`},
+		{`{"type":"string","allOf":[{"type":"string","format":"date"},{"maxLength":10}]}`,
+			`{"type":"string","description":"Format: date."}`},
 		{`{"type":"string","nullable":true}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`},
 		{`{"type":"string","format":"email","description":"Where to"}`,
 			`{"type":"string","description":"Where to. Format: email."}`},
 		{`{"type":"array"}`, `{"type":"array","items":{}}`}, {`{"type":"Object"}`, `{"type":"object","properties":{}}`},
 		{`{"enum":["a","b"]}`, `{"type":"string","enum":["a","b"]}`},
 		{`{"const":"a"}`, `{"type":"string","enum":["a"]}`},
-		{`{"type":"integer","enum":[1,2]}`, `{"type":"number","description":"One of: [1,2]."}`},
+		{`{"type":"integer","enum":[1,2]}`, `{"type":"integer","description":"One of: [1,2]."}`},
+		{`{"type":["integer","number"],"enum":[1,2.5]}`, `{"type":"number","description":"One of: [1,2.5]."}`},
+		{`{"type":["integer","null"],"enum":[1,2,null]}`,
+			`{"anyOf":[{"type":"integer","description":"One of: [1,2]."},{"type":"null"}]}`},
+		{`{"enum":["a",1,null]}`, `{"anyOf":[{"type":"string","enum":["a"]},{"type":"number","description":"One of: [1]."},{"type":"null"}]}`},
+		{`{"enum":[[1],{"a":"<"}]}`, `{"description":"One of: [[1],{\"a\":\"\u003c\"}]."}`},
+		{`{"const":3}`, `{"type":"number","description":"Always: 3."}`},
+		{`{"const":""}`, `{"type":"string","description":"Always: \"\"."}`},
 		{`{"enum":["","a"]}`, `{"type":"string","description":"One of: [\"\",\"a\"]."}`},
 		{`{"type":"number","exclusiveMinimum":0,"maximum":1e2,"multipleOf":0.5}`,
 			`{"type":"number","description":"More than: 0. A multiple of: 0.5.","minimum":0,"maximum":1e2}`},
@@ -116,7 +131,18 @@ func TestShapes(t *testing.T) {
 			`{"type":"array","items":{"anyOf":[{"type":"number"},{"type":"string"}]}}`},
 		{`{"type":"array","items":[{"type":"number"}]}`, `{"type":"array","items":{}}`},
 		{`{"type":"object","additionalProperties":{"type":"number"},"patternProperties":{"^a":{}}}`,
-			`{"type":"object","description":"Each member: number.","properties":{}}`},
+			`{"type":"object","description":"Members that match ^a: any value. Each other member: number.","properties":{}}`},
+		{`{"type":["object","null"],"additionalProperties":{"type":"number"},"minProperties":1,"maxProperties":3}`,
+			`{"anyOf":[{"type":"object","description":"Members at least: 1. Members at most: 3. Each member: number.","properties":{}},{"type":"null"}]}`},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
+			`{"type":"object","description":"No other members.","properties":{"a":{"type":"string"}}}`},
+		{`{"type":"object","propertyNames":{"pattern":"^<"},"additionalProperties":{"$ref":"#/$defs/p"},"$defs":{"p":{"type":"object","properties":{"price":{"type":"number"},"unit":{"enum":["kg","g"]}},"required":["price"]}}}`,
+			`{"type":"object","description":"Names of members: Pattern: ^\u003c. Each member: {\"type\":\"object\",\"properties\":{\"price\":{\"type\":\"number\"},\"unit\":{\"type\":\"string\",\"enum\":[\"kg\",\"g\"]}},\"required\":[\"price\"]}.","properties":{}}`},
+		{`{"type":"object","additionalProperties":{"type":"array"},"patternProperties":{"^x":false}}`,
+			`{"type":"object","description":"Members that match ^x: none. Each other member: {\"type\":\"array\",\"items\":{}}.","properties":{}}`},
+		{`{"type":"object","additionalProperties":true}`, `{"type":"object","properties":{}}`},
+		{`{"type":"array","uniqueItems":true,"items":{"type":"string","format":"uuid"}}`,
+			`{"type":"array","description":"No item twice.","items":{"type":"string","description":"Format: uuid."}}`},
 		{`{"type":"object","examples":[{"a":["\u202e"]}],"not":{"$comment":7}}`, `{"type":"object","properties":{}}`},
 		{`true`, `{}`}, {`false`, `{}`}, {`{}`, `{}`}, {`{"type":7}`, `{}`},
 		{`{"enum":["a\u200bb"]}`, `{}`}, {`{"type":"object","properties":{"a\u202e":{}}}`, `{}`},
@@ -130,9 +156,41 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// What a shape cannot list is described in words, also where the strict form and Gemini's pass the value as JSON text.
+func TestWhatShapesCannotList(t *testing.T) {
+	t.Parallel()
+	var codes []string
+	for i := range maxEnum + 10 {
+		codes = append(codes, fmt.Sprintf("c%03d", i))
+	}
+	for in, want := range map[string]string{
+		string(agent.Encoded(map[string]any{"type": "string", "enum": codes})): `One of: ["c000","c001",`,
+		`{"type":["object","null"],"additionalProperties":{"type":"number"}}`:  "Each member: number. As JSON text.",
+	} {
+		f := &agent.Interface{Parameters: []agent.Parameter{{Name: "x", Schema: json.RawMessage(in), Required: true}}}
+		tool := &Tool{takes: f}
+		tool.shape, _ = parameters(f)
+		for form, schema := range map[string]json.RawMessage{"strict": tool.Strict(), "gemini": tool.Gemini()} {
+			var shown struct {
+				Properties map[string]struct{ Description string }
+			}
+			if err := json.Unmarshal(schema, &shown); err != nil {
+				t.Fatal(err)
+			}
+			if got := shown.Properties["x"].Description; !strings.HasPrefix(got, want) {
+				t.Errorf("%s, %s: %s, want %q", in, form, schema, want)
+			}
+		}
+	}
+}
+
 // A schema may be arbitrarily deep and have any references: the shown one is small.
 func TestShapesAreBounded(t *testing.T) {
 	t.Parallel()
+	patterns, members := map[string]any{}, `{"type":"object","additionalProperties":`
+	for i := range 2000 {
+		patterns[strings.Repeat("x", i)] = map[string]any{"type": "string"}
+	}
 	bomb := `{"$ref":"#/$defs/a0","$defs":{`
 	for i := range 20 {
 		next := fmt.Sprintf(`{"$ref":"#/$defs/a%d"}`, i+1)
@@ -146,7 +204,11 @@ func TestShapesAreBounded(t *testing.T) {
 	for name, in := range map[string]string{"items": strings.Repeat(`{"type":"array","items":`, 5000) + "{}" +
 		strings.Repeat("}", 5000), "allOf": strings.Repeat(`{"allOf":[`, 4000) + "{}" + strings.Repeat("]}", 4000),
 		"anyOf": strings.Repeat(`{"anyOf":[`, 4000) + "{}" + strings.Repeat("]}", 4000), "bomb": bomb,
-		"enum": string(agent.Encoded(map[string]any{"enum": names}))} {
+		"enum":     string(agent.Encoded(map[string]any{"enum": names})),
+		"members":  strings.Repeat(members, 4000) + "{}" + strings.Repeat("}", 4000),
+		"patterns": string(agent.Encoded(map[string]any{"type": "object", "patternProperties": patterns})),
+		"pattern":  string(agent.Encoded(map[string]any{"type": "string", "pattern": strings.Repeat("x", 5000)})),
+	} {
 		s, _ := shapeOf(json.RawMessage(in), true)
 		got := s.schema()
 		if len(got) > 10_000 {

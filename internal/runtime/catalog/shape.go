@@ -13,7 +13,8 @@ import (
 // and there are no references. The zero shape accepts any value. A shape is shared and must not be changed.
 type shape struct {
 	kind        string // a type of JSON Schema; "" with anyOf or for any value
-	description string // one line; includes keywords described in words
+	description string // one line
+	words       string // describes keywords that shapes do not have, in one line; "" with anyOf
 	enum        []string
 	least, most json.Number // bounds of a number or of an array's length; "" means none
 	items       *shape
@@ -61,7 +62,7 @@ func (s *shape) schema() json.RawMessage {
 		Required    []string          `json:"required,omitzero"`
 		Additional  *bool             `json:"additionalProperties,omitempty"`
 		AnyOf       []json.RawMessage `json:"anyOf,omitempty"`
-	}{Description: s.description, Nullable: s.orNull}
+	}{Description: sentences(s.description, s.words), Nullable: s.orNull}
 	switch {
 	case s.kind != "" && s.nullable:
 		out.Type = []string{s.kind, "null"}
@@ -152,10 +153,11 @@ func bothOf(s, t *shape) *shape {
 	switch {
 	case s.any():
 		return t
-	case s.kind != "object" || t.kind != "object":
+	case t.any(), s.kind != t.kind:
 		return s
 	}
 	both := *s
+	both.words = joined(s.words, t.words)
 	both.properties = slices.Clone(s.properties)
 	for _, p := range t.properties {
 		if known := both.property(p.name); known != nil {

@@ -57,11 +57,20 @@ func (s *shape) textual() bool {
 	return s.any()
 }
 
+// text returns the shape of a textual value's JSON text.
+func (s *shape) text() *shape {
+	says := sentences(s.description, s.words)
+	for _, one := range s.anyOf {
+		says = sentences(says, sentences(one.description, one.words))
+	}
+	return &shape{kind: "string", description: sentences(agent.OneLine(says, maxText+maxWords), "As JSON text.")}
+}
+
 // strict returns the strict form of a value's shape, nullable unless required.
 func (s *shape) strict(required bool) *shape {
 	var out *shape
 	if s.textual() {
-		out = &shape{kind: "string", description: sentences(s.description, "As JSON text.")}
+		out = s.text()
 	} else {
 		out = s.listed()
 	}
@@ -96,9 +105,9 @@ func (s *shape) listed() *shape {
 	return &out
 }
 
-// sentences joins two texts, and ends the first one with a full stop.
+// sentences joins two texts, and ends the first one with a full stop if there are two.
 func sentences(a, b string) string {
-	if a != "" && !strings.HasSuffix(a, ".") {
+	if a != "" && b != "" && !strings.HasSuffix(a, ".") && !strings.HasSuffix(a, "…") {
 		a += "."
 	}
 	return strings.TrimSpace(a + " " + b)
