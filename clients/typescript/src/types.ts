@@ -119,10 +119,8 @@ export interface StoredFile {
   [name: string]: unknown;
 }
 
-/** What stands for a file in arguments and values. */
-export interface FileReference {
-  $file: string;
-}
+/** What stands for a file in arguments and values. A type and not an interface, which would not fit a record. */
+export type FileReference = { $file: string };
 
 export interface Prediction {
   outputs: Record<string, unknown>;

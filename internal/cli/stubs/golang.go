@@ -73,9 +73,13 @@ func goMethod(m *method, role, id, args string) string {
 		}
 		fields = append(fields, fmt.Sprintf("\t// %s\n\t%s %s\n", goComment(field+" is "+p.name+": "+p.description),
 			field, t))
-		if p.required {
+		switch {
+		case p.required && (p.shape.kind == kindList || p.shape.kind == kindObject): // nil would be null
+			fmt.Fprintf(&fill, "\tif args.%s == nil {\n\t\targs.%[1]s = %s{}\n\t}\n", field, t)
+			fallthrough
+		case p.required:
 			fmt.Fprintf(&fill, "\tgiven[%s] = %s\n", quote(p.name), value)
-		} else {
+		default:
 			fmt.Fprintf(&fill, "\tif args.%s != nil {\n\t\tgiven[%s] = %s\n\t}\n", field, quote(p.name), value)
 		}
 	}
@@ -87,7 +91,7 @@ func goMethod(m *method, role, id, args string) string {
 	}
 	types, takes := "", ""
 	if len(fields) > 0 {
-		types = fmt.Sprintf("\n// %[1]s are the arguments of %[2]s.%[3]s; nil is absent.\ntype %[1]s struct {\n%[4]s}\n", args, role, id, strings.Join(fields, "\n"))
+		types = fmt.Sprintf("\n// %[1]s are the arguments of %[2]s.%[3]s; nil is absent, or empty where it is required.\ntype %[1]s struct {\n%[4]s}\n", args, role, id, strings.Join(fields, "\n"))
 		takes = ", args " + args
 	}
 	t := goType(m.returns)
@@ -112,5 +116,5 @@ func goType(s shape) string {
 		return "any"
 	}
 	return map[kind]string{kindText: "string", kindNumber: "float64", kindInteger: "int64", kindBoolean: "bool",
-		kindObject: "map[string]any"}[s.kind]
+		kindObject: "map[string]any", kindFile: "map[string]any"}[s.kind]
 }

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from recurgent import Session
+from recurgent import File as _File, Session
 
 _ABSENT: Any = object()
 
@@ -52,7 +52,7 @@ func pythonMethod(m *method, id string) string {
 			if !required {
 				absent = " = _ABSENT"
 			}
-			takes = append(takes, fmt.Sprintf("%s: %s%s", name, pythonType(p.shape), absent))
+			takes = append(takes, fmt.Sprintf("%s: %s%s", name, pythonType(p.shape, "_File | "), absent))
 			gives = append(gives, quote(p.name)+": "+name)
 		}
 	}
@@ -62,10 +62,11 @@ func pythonMethod(m *method, id string) string {
 		head += ", **more: Any"
 		given = strings.TrimSuffix(given, "}") + map[bool]string{true: ", ", false: ""}[len(gives) > 0] + "**more}"
 	}
-	return fmt.Sprintf("    def %s(%s) -> %[3]s:\n        %[4]s\n        _value: %[3]s = self._role[%[5]s](**_given(**%[6]s))\n        return _value\n", id, head, pythonType(m.returns), quote(m.described()), quote(m.name), given)
+	return fmt.Sprintf("    def %s(%s) -> %[3]s:\n        %[4]s\n        _value: %[3]s = self._role[%[5]s](**_given(**%[6]s))\n        return _value\n", id, head, pythonType(m.returns, ""), quote(m.described()), quote(m.name), given)
 }
 
-func pythonType(s shape) string {
+// pythonType returns the type of values. file precedes the type of a reference to a file.
+func pythonType(s shape, file string) string {
 	switch s.kind {
 	case kindText:
 		if len(s.texts) == 0 {
@@ -77,16 +78,16 @@ func pythonType(s shape) string {
 		}
 		return "Literal[" + strings.Join(all, ", ") + "]"
 	case kindList:
-		return "list[" + pythonType(*s.item) + "]"
+		return "list[" + pythonType(*s.item, file) + "]"
 	case kindUnion:
 		var all []string
 		for _, u := range s.union {
-			all = append(all, pythonType(u))
+			all = append(all, pythonType(u, file))
 		}
 		return strings.Join(all, " | ")
 	}
 	return map[kind]string{kindAny: "Any", kindNumber: "float", kindInteger: "int", kindBoolean: "bool",
-		kindNull: "None", kindObject: "dict[str, Any]"}[s.kind]
+		kindNull: "None", kindObject: "dict[str, Any]", kindFile: file + "dict[str, Any]"}[s.kind]
 }
 
 // described returns one line about the method's purpose and parameters.

@@ -16,6 +16,7 @@ const (
 	kindNull
 	kindList
 	kindObject
+	kindFile // a reference to a file
 	kindUnion
 )
 
@@ -23,14 +24,14 @@ const (
 type shape struct {
 	kind  kind
 	item  *shape   // item type of a list
-	union []shape  // alternatives, at most 8
+	union []shape  // alternatives, one of each kind
 	texts []string // allowed strings, at most 32; nil means any
 }
 
 const deepest = 4 // maximum nesting of lists in lists
 
 var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean,
-	"null": kindNull, "array": kindList, "object": kindObject, "file": kindObject}
+	"null": kindNull, "array": kindList, "object": kindObject, "file": kindFile}
 
 // shapeOf returns the shape of a schema, which takes precedence over the plain type. An unsupported schema gives the
 // shape of any value.
@@ -51,7 +52,11 @@ func read(v any, depth int) shape {
 	if !ok || depth > deepest {
 		return shape{}
 	}
-	switch t := m["type"].(type) {
+	types, typed := m["type"]
+	if !typed {
+		types = typesOf(m["enum"])
+	}
+	switch t := types.(type) {
 	case string:
 		return one(t, m, depth)
 	case []any:
@@ -59,7 +64,7 @@ func read(v any, depth int) shape {
 		for _, name := range t {
 			text, _ := name.(string)
 			s := one(text, m, depth)
-			if s.kind == kindAny || len(u) == 8 {
+			if s.kind == kindAny {
 				return shape{}
 			}
 			if !slices.ContainsFunc(u, func(o shape) bool { return o.kind == s.kind }) {
@@ -76,6 +81,27 @@ func read(v any, depth int) shape {
 	return shape{}
 }
 
+// typesOf returns the names of the types of allowed values, for a schema without a type.
+func typesOf(enum any) []any {
+	values, _ := enum.([]any)
+	var types []any
+	for _, v := range values {
+		name := ""
+		switch v.(type) {
+		case string:
+			name = "string"
+		case float64:
+			name = "number"
+		case bool:
+			name = "boolean"
+		case nil:
+			name = "null"
+		}
+		types = append(types, name)
+	}
+	return types
+}
+
 // one returns the shape of the schema's values of one type.
 func one(name string, m map[string]any, depth int) shape {
 	s := shape{kind: kinds[name]}
@@ -86,11 +112,16 @@ func one(name string, m map[string]any, depth int) shape {
 	case kindText:
 		values, _ := m["enum"].([]any)
 		for _, v := range values {
-			text, ok := v.(string)
-			if !ok || len(values) > 32 {
+			if len(values) > 32 {
 				return shape{kind: kindText}
 			}
-			s.texts = append(s.texts, text)
+			if text, ok := v.(string); ok { // a union has the other values
+				s.texts = append(s.texts, text)
+			}
+		}
+	case kindObject:
+		if required, _ := m["required"].([]any); len(required) == 1 && required[0] == "$file" {
+			s.kind = kindFile
 		}
 	}
 	return s

@@ -30,6 +30,13 @@ func some() []Method {
 				{Name: "a", Type: "number", Required: true}}, Open: true,
 				Returns: json.RawMessage(`{"type":"number"}`)}},
 		{Role: "calculator", Name: "now", Interface: &agent.Interface{}},
+		{Role: "file", Name: "convert", Interface: &agent.Interface{
+			Parameters: []agent.Parameter{{Name: "sheet", Type: "file", Required: true},
+				{Name: "unit", Type: "string", Schema: json.RawMessage(`{"enum":["km","mi"]}`), Required: true},
+				{Name: "rows", Type: "array", Required: true}, {Name: "names", Type: "object", Required: true},
+				{Name: "mode", Schema: json.RawMessage(`{"enum":["a",1,2.5,true,null]}`)},
+				{Name: "any", Schema: json.RawMessage(`{"enum":["a",[1]]}`)}},
+			Returns: json.RawMessage(`{"type":"object","properties":{"$file":{"type":"string"}},"required":["$file"]}`)}},
 	}
 }
 
@@ -39,10 +46,12 @@ func TestWrappers(t *testing.T) {
 		"python": {
 			"class Calculator:\n    \"calculator\"\n\n    def __init__(self, session: Session) -> None:\n        self._role = session.role(\"calculator\")\n",
 			"    def add(self, a: float, b: float = _ABSENT, **more: Any) -> float:\n        \"calculator.add\"\n        _value: float = self._role[\"add\"](**_given(**{\"a\": a, \"b\": b, **more}))\n        return _value\n",
+			"class File:\n", "    def convert(self, sheet: _File | dict[str, Any], unit: Literal[\"km\", \"mi\"], rows: list[Any], names: dict[str, Any], mode: Literal[\"a\"] | float | bool | None = _ABSENT, any: Any = _ABSENT) -> dict[str, Any]:",
 			"    def now(self) -> Any:", "    def look(self, **more: Any) -> Any:",
 			"    def to_title_case(self, text: str, size: int | None = _ABSENT, mode: Literal[\"a\", \"b\"] = _ABSENT, class_: list[float] = _ABSENT) -> str:\n        \"text tools.to title case | Title a text. | text: what to change\"\n",
 		},
 		"typescript": {
+			`async convert(args: { "sheet": { "$file": string }; "unit": "km" | "mi"; "rows": Array<unknown>; "names": Record<string, unknown>; "mode"?: "a" | number | boolean | null; "any"?: unknown }): Promise<{ "$file": string }> {`,
 			"export class TextTools {",
 			`async to_title_case(args: { "text": string; "size"?: number | null; "mode"?: "a" | "b"; "class"?: Array<number> }): Promise<string> {`,
 			`async now(): Promise<unknown> {`, `async look(args: { [name: string]: unknown } = {}): Promise<unknown> {`,
@@ -51,6 +60,8 @@ func TestWrappers(t *testing.T) {
 		"go": {
 			"func NewTextTools(session *recurgent.Session) TextTools",
 			"func (r Calculator) Add(ctx context.Context, args CalculatorAddArgs) (value float64, err error) {",
+			"\tif args.Rows == nil {\n\t\targs.Rows = []any{}\n\t}\n\tgiven[\"rows\"] = args.Rows\n\tif args.Names == nil {\n\t\targs.Names = map[string]any{}\n\t}\n",
+			"\tgiven[\"sheet\"] = args.Sheet\n\tgiven[\"unit\"] = args.Unit\n", "\tMode any\n",
 			"func (r Calculator) Now(ctx context.Context) (value json.RawMessage, err error) {",
 			"\tif args.B != nil {\n\t\tgiven[\"b\"] = *args.B\n\t}\n\tgiven[\"a\"] = args.A\n\tfor name, v := range args.More {", "\tClass []float64",
 		},

@@ -83,5 +83,5 @@ func typescriptType(s shape) string {
 		return strings.Join(all, " | ")
 	}
 	return map[kind]string{kindAny: "unknown", kindNumber: "number", kindInteger: "number", kindBoolean: "boolean",
-		kindNull: "null", kindObject: "Record<string, unknown>"}[s.kind]
+		kindNull: "null", kindObject: "Record<string, unknown>", kindFile: `{ "$file": string }`}[s.kind]
 }

@@ -128,17 +128,7 @@ func TestOpsReadmes(t *testing.T) {
 			return run(t, url, "clients/python", "python3", "-c", program)
 		}, "counter\ntext tools\n"},
 		"typescript": {"```ts\n", func(t *testing.T, url, program string) string {
-			client, dir := builtTypeScript(t), t.TempDir()
-			files(t, dir, map[string]string{"main.ts": program, "package.json": `{"type": "module"}`})
-			if err := os.Mkdir(dir+"/node_modules", 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(client, dir+"/node_modules/recurgent"); err != nil {
-				t.Fatal(err)
-			}
-			run(t, "", dir, tsc(), "--init")
-			run(t, "", dir, tsc())
-			return run(t, url, dir, "node", "main.js")
+			return runTypeScript(t, url, map[string]string{"main.ts": program})
 		}, "calculator\ncounter\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

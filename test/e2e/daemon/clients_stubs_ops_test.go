@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -41,11 +42,31 @@ func TestOpsStubs(t *testing.T) {
 				map[string]any{"code": code})
 		}
 	}
-	d.Expect(0, []string{"6 methods"}, "tools", "stubs", dir, "--python", "--typescript", "--go")
+	d.Do(201, "PUT", "/v1/tools/file", map[string]any{})
+	d.Do(200, "PUT", "/v1/tools/file/methods/same", map[string]any{
+		"code": rig.Program("\treturn []any{call.Arg(1, \"unit\"), call.Arg(0, \"sheet\")}[1], nil"), "returns": json.RawMessage(
+			`{"type":"object","properties":{"$file":{"type":"string"}},"required":["$file"]}`),
+		"parameters": json.RawMessage(`[{"name":"sheet","type":"file","required":true},
+			{"name":"unit","type":"string","schema":{"enum":["km","mi"]},"required":true}]`)})
+	text := func(path string) string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	d.Expect(0, []string{"7 methods"}, "tools", "stubs", dir, "--python", "--typescript", "--go")
 	t.Run("python", func(t *testing.T) {
-		files(t, dir, map[string]string{"main.py": "import recurgent\nfrom recurgent_tools import Calculator, None_\n\nsession = recurgent.session(\"calculator\")\nprint(Calculator(session).add(2, 3), None_(session).import_os_os_exit(self_=1))\n"})
-		run(t, "", dir, "mypy", "--strict", "--cache-dir", os.DevNull, "recurgent_tools.py")
-		if out := run(t, d.URL, dir, "python3", "main.py"); out != "5 [1, None]\n" {
+		files(t, dir, map[string]string{"main.py": `import recurgent
+from recurgent_tools import Calculator, File, None_
+
+session = recurgent.session("calculator")
+sheet = session.client.upload(b"a;b", session=session)
+print(Calculator(session).add(2, 3), None_(session).import_os_os_exit(self_=1),
+      session.client.download(File(session).same(sheet, "km")))
+`})
+		run(t, "", dir, "mypy", "--strict", "--cache-dir", os.DevNull, "recurgent_tools.py", "main.py")
+		if out := run(t, d.URL, dir, "python3", "main.py"); out != "5 [1, None] b'a;b'\n" {
 			t.Errorf("it printed %q", out)
 		}
 	})
@@ -54,24 +75,44 @@ func TestOpsStubs(t *testing.T) {
 		if err := os.CopyFS(module, os.DirFS(rig.Root()+"/examples/go")); err != nil {
 			t.Fatal(err)
 		}
-		text := func(path string) string {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
-		}
 		files(t, module, map[string]string{"tools/tools.go": text(dir + "/recurgent_tools.go"),
 			"go.mod": strings.ReplaceAll(text(module+"/go.mod"), "../../clients", rig.Root()+"/clients")})
 		run(t, "", module, "go", "vet", "./...")
 	})
 	t.Run("typescript", func(t *testing.T) {
-		run(t, "", dir, tsc(), "--strict", "--noEmit", "--target", "ES2022", "--lib", "ES2022,DOM", "recurgent_tools.ts")
+		out := runTypeScript(t, d.URL, map[string]string{"recurgent_tools.ts": text(dir + "/recurgent_tools.ts"),
+			"main.ts": `import { Client, reference } from "recurgent";
+import { Calculator, File } from "./recurgent_tools.js";
+const client = new Client(), session = await client.session("calculator");
+const sheet = reference(await client.upload("a;b", { session }));
+const got = await client.download(await new File(session).same({ sheet, unit: "km" }));
+console.log(await new Calculator(session).add({ a: 2, b: 3 }), new TextDecoder().decode(got));
+`})
+		if out != "5 a;b\n" {
+			t.Errorf("it printed %q", out)
+		}
 	})
 }
 
 // tsc is the compiler of TypeScript.
 func tsc() string { return rig.Root() + "/.cache/npm-typescript/node_modules/.bin/tsc" }
+
+// runTypeScript compiles main.ts in a new project that has the client, with the settings of tsc --init, and runs it.
+func runTypeScript(t *testing.T, url string, texts map[string]string) string {
+	t.Helper()
+	client, dir := builtTypeScript(t), t.TempDir()
+	files(t, dir, texts)
+	files(t, dir, map[string]string{"package.json": `{"type": "module"}`})
+	if err := os.Mkdir(dir+"/node_modules", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(client, dir+"/node_modules/recurgent"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "", dir, tsc(), "--init")
+	run(t, "", dir, tsc())
+	return run(t, url, dir, "node", "main.js")
+}
 
 // builtTypeScript is a directory with the client for TypeScript, built.
 func builtTypeScript(t *testing.T) string {
