@@ -31,9 +31,6 @@ type factFinder struct {
 	writes   map[string]bool
 	history  map[types.Object]bool // variables that hold history records
 	context  map[types.Object]bool // variables that hold the session's context
-	blind    map[ast.Node]bool     // type assertions that discard ok
-	floats   bool                  // a value is asserted to be a float64
-	binds    bool                  // the program calls Bind
 	// skip marks nodes that are already counted, such as uses of Context, and literals that are names and not data.
 	skip     map[ast.Node]bool
 	literals map[string]bool
@@ -43,7 +40,7 @@ type factFinder struct {
 func (c *check) facts() Facts {
 	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{},
 		writes:  map[string]bool{},
-		history: map[types.Object]bool{}, context: map[types.Object]bool{}, blind: map[ast.Node]bool{},
+		history: map[types.Object]bool{}, context: map[types.Object]bool{},
 		skip: map[ast.Node]bool{}, literals: map[string]bool{}}
 	ff.imports()
 	// The aliases must be known before visit counts the uses of history and context.
@@ -51,7 +48,6 @@ func (c *check) facts() Facts {
 	ast.Inspect(c.file, ff.visit)
 	ff.historyQueries()
 	f := &ff.f
-	f.DigitsByBind = ff.binds && ff.floats && !f.TakesForZero
 	f.HistoryPatterns = sorted(ff.patterns, maxKeys)
 	f.CapabilityPatterns = sorted(ff.caps, maxKeys)
 	f.ContextReads, f.ContextWrites = sorted(ff.reads, maxKeys), sorted(ff.writes, maxKeys)
@@ -134,8 +130,6 @@ func (ff *factFinder) visit(n ast.Node) bool {
 			ff.key(ff.reads, n.Index)
 			ff.skip[ast.Unparen(n.X)] = true
 		}
-	case *ast.TypeAssertExpr:
-		ff.assertion(n)
 	case *ast.StarExpr:
 		ff.skip[ast.Unparen(n.X)] = ff.skip[n]
 	// An alias of the context that is neither indexed nor assigned, or the call itself, counts as reading all keys.
@@ -153,7 +147,6 @@ func (ff *factFinder) visit(n ast.Node) bool {
 
 // assign records the context keys that an assignment writes. An alias of the context is not counted here; its uses are.
 func (ff *factFinder) assign(n *ast.AssignStmt) {
-	ff.unlooked(n)
 	for _, l := range n.Lhs {
 		if ix, ok := ast.Unparen(l).(*ast.IndexExpr); ok && ff.isContext(ix.X) {
 			ff.key(ff.writes, ix.Index)
@@ -212,7 +205,6 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 	switch m {
 	case "Args", "Kwargs", "Arg", "Bind":
 		f.UsesArgs = true
-		ff.binds = ff.binds || m == "Bind"
 	case "History", "HistoryAll", "HistoryPage":
 		f.HistoryAccess = true
 		if m == "HistoryPage" {

@@ -7,26 +7,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// assertion records assertions to float64, and whether one of them discards ok and so takes other values for zero.
-func (ff *factFinder) assertion(n *ast.TypeAssertExpr) {
-	if n.Type == nil || !types.Identical(ff.c.info.TypeOf(n.Type), types.Typ[types.Float64]) {
-		return
-	}
-	ff.floats = true
-	ff.f.TakesForZero = ff.f.TakesForZero || ff.blind[n]
-}
-
-// unlooked marks the assertions of an assignment that discards ok.
-func (ff *factFinder) unlooked(n *ast.AssignStmt) {
-	if len(n.Lhs) != 2 || len(n.Rhs) != 1 {
-		return
-	}
-	ok, blank := n.Lhs[1].(*ast.Ident)
-	if assert, asserts := ast.Unparen(n.Rhs[0]).(*ast.TypeAssertExpr); asserts && blank && ok.Name == "_" {
-		ff.blind[assert] = true
-	}
-}
-
 // isHostCall reports whether the variable holds the call or a pointer to it. encoding/json and fmt reach all its
 // fields.
 func isHostCall(obj types.Object) bool {

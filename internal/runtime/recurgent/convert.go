@@ -3,8 +3,10 @@ package recurgent
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 )
 
@@ -87,15 +89,53 @@ func isOneOf(v any, like []any) bool {
 
 // kindOf returns the kind of t as JSON distinguishes kinds: every number type counts as float64.
 func kindOf(t reflect.Type) reflect.Kind {
-	if k := t.Kind(); k < reflect.Int || k > reflect.Float64 {
+	if k := t.Kind(); (k < reflect.Int || k > reflect.Float64) && t != reflect.TypeFor[json.Number]() {
 		return k
 	}
 	return reflect.Float64
 }
 
-// mismatch returns the error for a value that does not convert to the type of like.
+// mismatch returns the error for a value that does not convert to the type of like. It panics with a text if the value is
+// right and float64 is not: the program has to take the number in another way.
 func mismatch(v, like any) *Mismatch {
-	return &Mismatch{fmt.Sprintf("%s is needed, not %s", described(reflect.TypeOf(like)), shown(v))}
+	t := reflect.TypeOf(like)
+	need := described(t)
+	if n, ok := longNumber(v); ok {
+		if ofFloats(t) {
+			panic(string(n) + " is a json.Number, because a float64 does not hold all its digits; the program takes only float64")
+		}
+		if kindOf(t) == reflect.Float64 {
+			need = "a smaller whole number"
+		}
+	}
+	return &Mismatch{fmt.Sprintf("%s is needed, not %s", need, shown(v))}
+}
+
+// longNumber returns a whole number in decoded JSON that float64 does not represent.
+func longNumber(v any) (n json.Number, ok bool) {
+	switch v := v.(type) {
+	case json.Number:
+		return v, Inexact([]byte(v))
+	case []any:
+		for i := 0; i < len(v) && !ok; i++ {
+			n, ok = longNumber(v[i])
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if n, ok = longNumber(v[k]); ok {
+				break
+			}
+		}
+	}
+	return n, ok
+}
+
+// ofFloats reports whether t is float64, or a list or an object of float64.
+func ofFloats(t reflect.Type) bool {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Float64
 }
 
 // convert returns v as a value of type t, and whether v fits without loss. It converts only to unnamed and predeclared
@@ -191,9 +231,14 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
-// convertDigits converts a whole number that float64 cannot represent to the integer type t.
+// convertDigits converts a json.Number to type t.
 func convertDigits(digits string, t reflect.Type) (reflect.Value, bool) {
 	out := reflect.New(t).Elem()
+	if v, _ := Number(digits); t.Kind() == reflect.Float64 {
+		f, exact := v.(float64)
+		out.SetFloat(f)
+		return out, exact
+	}
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && out.CanInt() && !out.OverflowInt(n) {
 		out.SetInt(n)
 		return out, true

@@ -47,10 +47,6 @@ type Input struct {
 	Context      map[string]any
 	InputHistory json.RawMessage // {"messages": [...]}, or empty
 
-	// Floats makes every numeric argument in Args and Kwargs a float64, whatever its number of digits. Bind still sees
-	// all digits.
-	Floats bool
-
 	// Decode decodes one argument. nil means Unmarshal.
 	Decode func([]byte) (any, error)
 }
@@ -69,21 +65,14 @@ func New(in Input, h Host) (*Call, error) {
 			return v, err
 		}
 	}
-	argument := func(raw []byte) (any, error) {
-		v, err := decode(raw)
-		if n, digits := v.(json.Number); digits && in.Floats {
-			return n.Float64()
-		}
-		return v, err
-	}
 	var err error
 	for i, raw := range in.Args {
-		if c.Args[i], err = argument(raw); err != nil {
+		if c.Args[i], err = decode(raw); err != nil {
 			return nil, err
 		}
 	}
 	for k, raw := range in.Kwargs {
-		if c.Kwargs[k], err = argument(raw); err != nil {
+		if c.Kwargs[k], err = decode(raw); err != nil {
 			return nil, err
 		}
 	}

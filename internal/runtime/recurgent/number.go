@@ -3,6 +3,7 @@ package recurgent
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -47,26 +48,34 @@ func Number(text string) (v any, ok bool) {
 }
 
 // Inexact reports whether JSON text contains a whole number that float64 does not represent exactly.
-func Inexact(text []byte) bool {
+func Inexact(text []byte) bool { return len(inexact(text)) > 0 }
+
+// inexact returns the whole numbers in JSON text that float64 does not represent exactly, by their rounded values.
+func inexact(text []byte) map[float64]json.Number {
 	if !LongDigits(text) {
-		return false
+		return nil
 	}
+	var found map[float64]json.Number
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	for {
 		t, err := d.Token()
 		if err != nil {
-			return false
+			return found
 		}
-		if n, ok := t.(json.Number); ok {
-			if v, ok := Number(string(n)); ok && v == any(n) {
-				return true
+		n, _ := t.(json.Number)
+		if v, ok := Number(string(n)); ok && v == any(n) {
+			if found == nil {
+				found = map[float64]json.Number{}
 			}
+			f, _ := n.Float64()
+			found[f] = n
 		}
 	}
 }
 
-// Unmarshal is json.Unmarshal, except that Number decides the type of a number decoded into any.
+// Unmarshal is json.Unmarshal, except that Number decides the type of a number decoded into any. Programs get it for
+// json.Unmarshal. It panics if a field of type float64 would change a whole number.
 func Unmarshal(data []byte, v any) error {
 	if !LongDigits(data) || !json.Valid(data) {
 		return json.Unmarshal(data, v)
@@ -76,11 +85,56 @@ func Unmarshal(data []byte, v any) error {
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	if into := reflect.ValueOf(v); !settle(into) { // a number out of range
+	into := reflect.ValueOf(v)
+	if !settle(into) { // a number out of range
 		into.Elem().SetZero()
 		return json.Unmarshal(data, v)
 	}
+	if numbers := inexact(data); numbers != nil {
+		rounded(into, "", numbers)
+	}
 	return nil
+}
+
+// rounded panics if a float64 in v has the value of one of the numbers, whose digits it has lost. path leads to v.
+func rounded(v reflect.Value, path string, numbers map[float64]json.Number) {
+	switch v.Kind() {
+	case reflect.Float64:
+		if n, lost := numbers[v.Float()]; lost {
+			panic(fmt.Sprintf("the field %s is a float64, which does not hold all digits of %s; it must be a json.Number or an int64",
+				strings.TrimPrefix(path, "."), n))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			rounded(v.Elem(), path, numbers)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if name, ok := fieldName(f); ok {
+				rounded(v.Field(i), path+"."+name, numbers)
+			} else if f.Anonymous {
+				rounded(v.Field(i), path, numbers)
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := 0; holds(v.Type().Elem()) && i < v.Len(); i++ {
+			rounded(v.Index(i), path+"["+strconv.Itoa(i)+"]", numbers)
+		}
+	case reflect.Map:
+		for all := v.MapRange(); holds(v.Type().Elem()) && all.Next(); {
+			rounded(all.Value(), path+"."+fmt.Sprint(all.Key()), numbers)
+		}
+	}
+}
+
+// holds reports whether a value of type t can hold a number that Number or rounded is for.
+func holds(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Struct, reflect.Slice, reflect.Array, reflect.Map, reflect.Float64:
+		return true
+	}
+	return false
 }
 
 // settle replaces each json.Number held in an interface by the value that Number returns. It returns false for a number
@@ -100,12 +154,13 @@ func settle(v reflect.Value) bool {
 		return ok
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() && !settle(v.Field(i)) {
+			f := v.Type().Field(i)
+			if (f.IsExported() || f.Anonymous) && !settle(v.Field(i)) {
 				return false
 			}
 		}
 	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
+		for i := 0; holds(v.Type().Elem()) && i < v.Len(); i++ {
 			if !settle(v.Index(i)) {
 				return false
 			}
@@ -116,14 +171,9 @@ func settle(v reflect.Value) bool {
 	return true
 }
 
-// settleMap settles the elements of a map. It skips maps whose elements cannot hold an interface.
+// settleMap settles the elements of a map.
 func settleMap(v reflect.Value) bool {
-	switch v.Type().Elem().Kind() {
-	case reflect.Interface, reflect.Pointer, reflect.Struct, reflect.Slice, reflect.Array, reflect.Map:
-	default:
-		return true
-	}
-	for all := v.MapRange(); all.Next(); {
+	for all := v.MapRange(); holds(v.Type().Elem()) && all.Next(); {
 		item := reflect.New(v.Type().Elem()).Elem()
 		item.Set(all.Value())
 		if !settle(item) {

@@ -3,6 +3,7 @@ package recurgent
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -57,6 +58,64 @@ func TestUnmarshalKeepsDigits(t *testing.T) {
 	}
 }
 
+// A whole number that a program takes for a float64 ends the run with words that say so. It is exact elsewhere.
+func TestDigitsThatFloatsLose(t *testing.T) {
+	t.Parallel()
+	type inner struct {
+		ID any `json:"id"`
+	}
+	type outer struct {
+		inner
+		Amount float64 `json:"amount"`
+		Rows   []struct{ N *float64 }
+		By     map[string]float64
+	}
+	const id = "7615917337495251231"
+	list, number := []any{1.0, json.Number(id)}, json.Number(id)
+	const only = id + " is a json.Number, because a float64 does not hold all its digits; the program takes only float64"
+	for name, c := range map[string]struct {
+		do   func()
+		want string
+	}{
+		"a field":   {into[outer](`{"id": ` + id + `, "amount": ` + id + `}`), "the field amount is a float64, which does not hold all digits of " + id + "; it must be a json.Number or an int64"},
+		"an item":   {into[outer](`{"Rows": [{}, {"N": ` + id + `}]}`), "the field Rows[1].N is"},
+		"a member":  {into[outer](`{"By": {"a": 1, "b": -9007199254740993}}`), "the field By.b is"},
+		"Or":        {func() { Or(number, 10.0) }, only},
+		"Held":      {func() { Held(number, 10.0) }, only},
+		"a list":    {func() { Must(list, []float64{}) }, only},
+		"a text":    {func() { Must(number, "") }, "a text is needed, not " + id},
+		"too large": {func() { Must(json.Number("123456789012345678901"), 0) }, "a smaller whole number is needed, not 123456789012345678901"},
+		"a case":    {func() { Case(json.Number("123456789012345678901"), "", 0) }, "a smaller whole number is needed, not 123456789012345678901"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				got := recover()
+				if m, ok := got.(*Mismatch); ok {
+					got = m.Message
+				}
+				if text, _ := got.(string); !strings.HasPrefix(text, c.want) {
+					t.Errorf("got %v", got)
+				}
+			}()
+			c.do()
+		})
+	}
+	var v outer
+	if err := Unmarshal([]byte(`{"id": 5, "amount": 1.5, "Rows": [{"N": 100000000000000000000}], "By": {"`+id+`": 2}}`), &v); err != nil || v.ID != 5.0 {
+		t.Errorf("got %#v, %v", v, err)
+	}
+	if got := Must(json.Number("5"), 0.0); got != 5.0 {
+		t.Errorf("a small json.Number gives %v", got)
+	}
+}
+
 type row2 struct {
 	V any `json:"v"`
+}
+
+func into[T any](text string) func() {
+	return func() {
+		var v T
+		_ = Unmarshal([]byte(text), &v)
+	}
 }

@@ -43,8 +43,8 @@ func (c *Call) Arg(i int, name string) any {
 }
 
 // Bind decodes the keyword arguments into the struct that v points to, matching json tags as encoding/json does. Fields
-// that no keyword argument sets take the positional arguments, in field order. Integers are exact. If an argument does
-// not fit, the error names the field.
+// that no keyword argument sets take the positional arguments, in field order. If an argument does not fit, the error
+// names the field. Whole numbers are exact: if a float64 would change one, Bind panics and names the field.
 func (c *Call) Bind(v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() || rv.Elem().Kind() != reflect.Struct {
@@ -135,7 +135,7 @@ func (c *Call) InputHistory() []map[string]any {
 	var in struct {
 		Messages []map[string]any `json:"messages"`
 	}
-	if len(c.inputHistory) == 0 || json.Unmarshal(c.inputHistory, &in) != nil {
+	if len(c.inputHistory) == 0 || Unmarshal(c.inputHistory, &in) != nil {
 		return nil
 	}
 	return in.Messages

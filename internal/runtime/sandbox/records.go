@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 
-	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
@@ -19,12 +17,8 @@ var recordsParams = json.RawMessage(`{"context":true}`)
 var noRecords = json.RawMessage("[]")
 
 // bringRecords loads the session's records if the program may read them from its context. The journal records them as a
-// question and its answer, so a replay sees the same records. It returns a Failure if the program cannot run correctly
-// on the input (see takenForZero).
+// question and its answer, so a replay sees the same records.
 func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failure {
-	if f := x.takenForZero(facts); f != nil {
-		return f
-	}
 	if !facts.FindsRecords() || x.journal.replaying() && !x.journal.has(wire.OpHistory, recordsParams) &&
 		!facts.NamesHistory() {
 		// The program may compute the key at run time, but the journal has no such question: it is older than the
@@ -46,35 +40,6 @@ func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failu
 	}
 	x.bytes += int64(len(x.records))
 	return nil
-}
-
-// takenForZero returns a Failure if the program would take a whole number of its input for 0, otherwise nil.
-func (x *exchange) takenForZero(facts *report.Facts) *Failure {
-	if !facts.TakesForZero || !x.inexact(len(facts.ContextReads) > 0) {
-		return nil
-	}
-	return &Failure{Type: agent.ErrExecution, Detail: "numbers",
-		Message: "the input has a whole number that float64 does not hold; it comes as json.Number, and the program takes it for 0: it asserts float64 without looking whether it is one",
-		Hint:    "Look at the ok of .(float64), and handle json.Number (its digits as text), or have Bind fill an int64 or a json.RawMessage."}
-}
-
-// inexact reports whether the input, with the context if withContext is set, contains a whole number that float64
-// cannot represent.
-func (x *exchange) inexact(withContext bool) bool {
-	if recurgent.Inexact(x.req.Kwargs) || recurgent.Inexact(x.req.InputHistory) {
-		return true
-	}
-	for _, raw := range x.req.Args {
-		if recurgent.Inexact(raw) {
-			return true
-		}
-	}
-	for _, raw := range x.req.Context {
-		if withContext && recurgent.Inexact(raw) {
-			return true
-		}
-	}
-	return false
 }
 
 // memory returns the context that the program sees. The key of the records holds the session's records or nothing,

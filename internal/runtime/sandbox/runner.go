@@ -169,8 +169,7 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	now, seed := x.journal.start(req)
 	request := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method,
 		CallID: req.CallID, TraceID: req.TraceID,
-		Args: req.Args, Kwargs: req.Kwargs, Context: x.memory(), InputHistory: req.InputHistory,
-		Floats: r.facts != nil && r.facts.DigitsByBind}
+		Args: req.Args, Kwargs: req.Kwargs, Context: x.memory(), InputHistory: req.InputHistory}
 	request.Put(&r.wr)
 	if err := r.send(ctx, r.wr.Finish(), deadline); err != nil {
 		return Result{Failure: r.fault(ctx, err, "")}

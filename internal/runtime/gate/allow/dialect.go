@@ -83,6 +83,7 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 - Statements are evaluated in the Go compiler's order, also where the language does not specify it.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
 - The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Randomness comes from a seed. Both are recorded, so that a call can be repeated.
+- Decoding JSON into any, also by json.Unmarshal and a json.Decoder without options, gives a json.Number for a whole number that float64 does not hold. A function that names no json.Number and asks whether such a value is a float64, with ` + "`" + `, ok` + "`" + ` or in a type switch that uses it, panics, and so does a field of type float64.
 - The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
 - fmt.Print and its kin print nowhere; there is no standard input.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.

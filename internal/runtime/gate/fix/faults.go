@@ -254,8 +254,8 @@ func (m *fixer) isPlace(n ast.Expr) bool {
 	return found
 }
 
-// verbs matches a verb of a format. The group is its letter.
-var verbs = lazy.Regexp(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
+// Verbs matches a verb of a format. The group is its letter.
+var Verbs = lazy.Regexp(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 
 // fits converts an argument of a format to a type that its verb accepts, or reports it.
 func (m *fixer) fits(x ast.Expr, format, verb string) {
@@ -302,7 +302,7 @@ func (m *fixer) formats() {
 			return true
 		}
 		at := 0
-		for _, g := range verbs().FindAllStringSubmatch(constantText(args[0]), -1) {
+		for _, g := range Verbs().FindAllStringSubmatch(constantText(args[0]), -1) {
 			if g[1] == "%" {
 				continue
 			}

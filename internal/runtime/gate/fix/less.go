@@ -8,6 +8,11 @@ import (
 
 // lessThan orders JSON values: numbers, or strings. Any other value ends the call.
 const lessThan = `(a, b any) bool { // numbers by size, texts by their letters
+	if x, ok := recurgent.As(a, int64(0)).(int64); ok {
+		if y, ok := recurgent.As(b, int64(0)).(int64); ok {
+			return x < y
+		}
+	}
 	if x, ok := recurgent.As(a, 0.0).(float64); ok {
 		return x < recurgent.Must(b, 0.0).(float64)
 	}

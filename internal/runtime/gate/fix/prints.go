@@ -62,7 +62,7 @@ func (m *fixer) printed(call *ast.CallExpr) string {
 	fun, args := m.text(call.Fun), call.Args
 	if fun == "fmt.Printf" && len(args) > 1 {
 		format := strings.TrimSuffix(constantText(args[0]), "\n")
-		if between := verbs().ReplaceAllString(format, ""); len(args) > 2 && format != "" &&
+		if between := Verbs().ReplaceAllString(format, ""); len(args) > 2 && format != "" &&
 			!words().MatchString(between) {
 			return "fmt.Sprintf(" + strconv.Quote(format) +
 				m.src[m.offset(args[0].End()):m.offset(args[len(args)-1].End())] + ")"

@@ -52,10 +52,6 @@ type Facts struct {
 	UsesRandomness bool     `json:"uses_chance,omitempty"`
 	UsesContent    bool     `json:"uses_content,omitempty"`
 	Prints         bool     `json:"prints,omitempty"` // prints to an output that does not exist
-	// DigitsByBind is set if the program checks whether numbers are float64, and reads their digits with Bind.
-	DigitsByBind bool `json:"digits_by_bind,omitempty"`
-	// TakesForZero is set if the program asserts float64 and discards ok, so that a json.Number counts as 0.
-	TakesForZero bool `json:"takes_for_zero,omitempty"`
 
 	// Fixes lists the repairs made before the check, with lines of the stored text. The daemon sets it.
 	Fixes []string `json:"fixes,omitempty"`

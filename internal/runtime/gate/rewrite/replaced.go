@@ -3,10 +3,11 @@ package rewrite
 import "go/types"
 
 // replaced maps names of packages to their replacements in package support. It covers the clock, randomness, the
-// terminal, and the functions of package maps that range over maps.
+// terminal, the decoding of numbers, and the functions of package maps that range over maps.
 var replaced = map[string]map[string]string{
-	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep", "LoadLocation": "LoadLocation"},
-	"crypto/rand": {"Read": "Read", "Text": "Text", "Reader": "Reader"},
+	"time":          {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep", "LoadLocation": "LoadLocation"},
+	"crypto/rand":   {"Read": "Read", "Text": "Text", "Reader": "Reader"},
+	"encoding/json": {"Unmarshal": "Unmarshal"},
 	"fmt": {"Print": "Print", "Println": "Println", "Printf": "Printf", "Scan": "Scan", "Scanln": "Scanln",
 		"Scanf": "Scanf"},
 	"maps": {"All": "MapsAll", "Keys": "MapsKeys", "Values": "MapsValues", "Equal": "MapsEqual",

@@ -57,6 +57,7 @@ func Text(p *gate.Program, source string) (string, error) {
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}
+	p.GuardDigits(func(name string) ast.Expr { return &ast.Ident{Name: w.support(name)} })
 	// Uses are added first, because replace turns some of the statements that declare variables into others.
 	w.useVariables()
 	astutil.Apply(w.file, nil, w.replace)

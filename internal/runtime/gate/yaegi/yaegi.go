@@ -9,13 +9,17 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/printer"
 	"io"
+	"reflect"
 	"strings"
 	"time"
 
 	yaegi "github.com/traefik/yaegi/interp"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
@@ -45,6 +49,10 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	if err != nil {
 		return nil, err
 	}
+	source, err := guarded(p, table)
+	if err != nil {
+		return nil, fmt.Errorf("yaegi: %w", err)
+	}
 	i := yaegi.New(yaegi.Options{
 		SourcecodeFilesystem: embed.FS{}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 		Args: []string{}, Env: []string{},
@@ -52,7 +60,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	if err := i.Use(table); err != nil {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}
-	program, err := i.Compile(p.Source)
+	program, err := i.Compile(source)
 	if err != nil {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}
@@ -75,6 +83,17 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	}
 	c.run = f
 	return c, nil
+}
+
+// guarded returns the text of the program with guarded digits, and adds the functions that it calls to the table.
+func guarded(p *gate.Program, table yaegi.Exports) (string, error) {
+	const prefix = "Digits" // no name of the host package begins so
+	host := table[allow.Host+"//recurgent"]
+	host[prefix+"Float"], host[prefix+"Kind"] = reflect.ValueOf(rt.Float), reflect.ValueOf(rt.Kind)
+	p.GuardDigits(func(name string) ast.Expr { return &ast.Ident{Name: "recurgent." + prefix + name} })
+	var b strings.Builder
+	err := printer.Fprint(&b, p.Fset, p.File)
+	return b.String(), err
 }
 
 // OnSleep sets a function to call with the duration of each sleep. nil means that sleeps do not wait.

@@ -2,6 +2,7 @@ package yaegi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -274,5 +275,37 @@ func TestPanics(t *testing.T) {
 	if _, _, panicked := c.Run(call); panicked == nil || !strings.Contains(panicked.Message, "index out of range") ||
 		panicked.Line != 0 {
 		t.Errorf("got %+v", panicked)
+	}
+}
+
+// A whole number beyond the precision of float64 is neither passed over nor changed, as in a compiled program.
+func TestDigits(t *testing.T) {
+	for body, want := range map[string]string{
+		"\tn, ok := call.Args[0].(float64)\n\tif !ok {\n\t\treturn \"none\", nil\n\t}\n\treturn n, nil": "panic: a float64 does not hold",
+		"\treturn fmt.Sprintf(\"%.0f|%v\", call.Args[0], 1), nil":                                       "panic: a float64 does not hold",
+		"\treturn fmt.Sprintf(\"%v\", call.Args[0]), nil":                                               "7615917337495251231",
+	} {
+		p := check(t, "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n"+body+"\n}\n")
+		if why := gate.WhyNotYaegi(p); why != "" {
+			t.Errorf("%s: not on yaegi: %s", body, why)
+			continue
+		}
+		c, err := yaegi.Compile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call, err := recurgent.New(recurgent.Input{Args: []json.RawMessage{[]byte("7615917337495251231")}}, nobody{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Begin(time.Time{}, 1)
+		v, err, panicked := c.Run(call)
+		got := fmt.Sprint(v, err)
+		if panicked != nil {
+			got = "panic: " + panicked.Message
+		}
+		if want, panics := strings.CutPrefix(want, "panic: "); !strings.Contains(got, want) || panics != (panicked != nil) {
+			t.Errorf("%s: %s", body, got)
+		}
 	}
 }

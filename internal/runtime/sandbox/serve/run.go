@@ -57,7 +57,7 @@ func decode(run *wire.Run) (*input, error) {
 	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
 	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID,
 		TraceID: run.TraceID, Args: run.Args,
-		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory, Floats: run.Floats,
+		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory,
 		Decode: plain.Decode}
 	if len(run.Kwargs) > len("{}") {
 		if err := json.Unmarshal(run.Kwargs, &o.in.Kwargs); err != nil {
@@ -150,8 +150,12 @@ var panicHints = map[string]string{
 	"invalid escape sequence: `\\": "Regular expressions have no \\1 here: compare the parts in the program.",
 	"with length 0":                "The list is empty: make([]T, n) has n items; append adds one; look at len(list) before list[0].",
 	"assignment to entry in nil":   "Make the map first: m := map[string]T{}.",
+	"a float64 does not hold":      digitsHint,
+	"is json.Number, not float64":  digitsHint,
 	"interface {} is nil, not":     "The value is missing: v, ok := x.(T), and what to do if !ok.",
 }
+
+const digitsHint = "Take a json.Number too: n.Int64() or math/big keeps its digits. call.Bind fills an int64, a json.Number or a json.RawMessage."
 
 // fits returns an error if the encoded value exceeds a limit.
 func (s *server) fits(raw []byte) error {

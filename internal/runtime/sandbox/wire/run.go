@@ -18,8 +18,6 @@ type Run struct {
 	Kwargs       json.RawMessage            // a JSON object; empty means none
 	Context      map[string]json.RawMessage // by top-level key
 	InputHistory json.RawMessage
-
-	Floats bool // numeric arguments become float64, however many digits they have
 }
 
 // Put builds the frame in f.
@@ -44,7 +42,6 @@ func (r *Run) Put(f *Builder) {
 		f.PutBytes(v)
 	}
 	f.PutBytes(r.InputHistory)
-	f.PutUint(map[bool]uint64{true: 1}[r.Floats])
 }
 
 // ParseRun parses a run. The result shares no memory with the payload, because a program reads its arguments after the
@@ -70,7 +67,6 @@ func ParseRun(payload []byte) (*Run, error) {
 		}
 	}
 	r.InputHistory = p.TakeCopy()
-	r.Floats = p.TakeUint() == 1
 	if !p.End() {
 		return nil, ErrFrame
 	}
