@@ -43,7 +43,7 @@ type declaredParameter struct {
 // Against checks the declaration against the interface that the gate inferred from the program, and returns the
 // resulting interface. It drops parameters that the program does not read, and adds those that the author did not
 // declare. If no parameters are declared, the inferred ones are used. The error describes what the author has to
-// change.
+// change. With an *OrderError the interface can be used all the same.
 func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	out := *inferred.Undeclared()
 	if d.Empty() {
@@ -80,14 +80,27 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 		return nil, err
 	}
 	whole, known := read.completed(inferred, required)
-	if whole.reconcile(inferred, known) == nil && whole.Validate() == nil {
-		return whole, nil
+	var order *OrderError
+	if err = whole.reconcile(inferred, known); (err == nil || errors.As(err, &order)) && whole.Validate() == nil {
+		return whole, err
 	}
-	if err := read.reconcile(inferred, required); err != nil {
+	if err = read.reconcile(inferred, required); err != nil && !errors.As(err, &order) {
 		return nil, err
 	}
-	return read, read.Validate()
+	if fault := read.Validate(); fault != nil {
+		return nil, fault
+	}
+	return read, err
 }
+
+// An OrderError means that the author declared parameters in another order than the program reads them, all of which it
+// can also read by name. The interface that accompanies it has them in the declared order, read by name.
+type OrderError struct {
+	Place int // the first place at which both differ
+	what  string
+}
+
+func (e *OrderError) Error() string { return e.what }
 
 // list returns the declared parameters. They may be a list, an object by name, or the properties of a JSON Schema.
 func (d Declaration) list() (list []declaredParameter, err error) {
@@ -228,7 +241,8 @@ func (p *declaredParameter) value(of string) json.RawMessage {
 
 // reconcile completes declared parameters with how the program reads them. The error lists where both disagree.
 func (f *Interface) reconcile(inferred *Interface, required []bool) error {
-	var wrong []string
+	var wrong, order []string
+	var places []int // where the declared order and that of the program differ
 	matched, rest := map[int]bool{}, inferred.rest()
 	several := false // several declared parameters share the inferred variadic one
 	if rest >= 0 && rest+1 < len(f.Parameters) {
@@ -250,8 +264,9 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 			f.loosen()
 			continue
 		case at != i && of.ReadBy != readByName:
-			wrong = append(wrong, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d",
+			order = append(order, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d",
 				p.Name, at, i))
+			places = append(places, at, i)
 		}
 		matched[at] = true
 		p.ReadBy, p.Variadic = of.ReadBy, of.Variadic && !several
@@ -268,10 +283,25 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 			wrong = append(wrong, fmt.Sprintf("the program reads %s, which is not declared", of.where(i)))
 		}
 	}
-	if len(wrong) > 0 {
-		return errors.New("parameters: " + strings.Join(wrong, "; "))
+	switch what := "parameters: " + strings.Join(append(order, wrong...), "; "); {
+	case len(order) > 0 && len(wrong) == 0 && f.nameFrom(slices.Min(places)):
+		return &OrderError{Place: slices.Min(places), what: what}
+	case len(order)+len(wrong) > 0:
+		return errors.New(what)
 	}
 	return nil
+}
+
+// nameFrom makes the parameters from that place on read by name. It returns false if the program does not read one of
+// them so.
+func (f *Interface) nameFrom(place int) bool {
+	for i := place; i < len(f.Parameters); i++ {
+		if f.Parameters[i].ReadBy == readByPosition {
+			return false
+		}
+		f.Parameters[i].ReadBy = readByName
+	}
+	return true
 }
 
 // where names the parameter in messages to its author.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,12 +47,16 @@ func interfaceOf(g *agent.Generation, f *report.Facts) *agent.Interface {
 }
 
 // Declared returns the interface of a program whose author may have declared one, or an error for the author to act on.
+// The interface accompanies an *agent.OrderError.
 func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
 	out, err := d.Against(readFrom(f))
-	if err != nil || d.Empty() {
+	if out == nil || d.Empty() {
 		return out, err
 	}
-	return out, usable(out)
+	if fault := usable(out); fault != nil {
+		return nil, fault
+	}
+	return out, err
 }
 
 // usable returns an error that names a schema of the interface that cannot be used, or nil.
@@ -93,16 +98,24 @@ const interfaceHint = "Declare in parameters exactly what the program reads, in 
 func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts,
 	own bool) (*agent.Interface, *sandbox.Failure) {
 	out, err := Declared(reply.Declaration, facts)
+	var order *agent.OrderError
+	if errors.As(err, &order) {
+		if own && len(w.args) > order.Place { // nobody knows which parameter the argument is for
+			return nil, refusedInterface(err)
+		}
+		err = nil
+	}
+	var beyond error
 	if err == nil {
 		w.suit(out, facts)
+		if own {
+			beyond = w.untaken(q, out)
+		}
 	}
-	if err == nil && own {
-		err = w.untaken(q, out)
-	}
-	if err != nil && w.guardrails > 0 {
-		return nil, refusedInterface(err)
-	}
-	if err != nil {
+	switch wrong := cmp.Or(err, beyond); {
+	case wrong != nil && w.guardrails > 0:
+		return nil, refusedInterface(wrong)
+	case err != nil, beyond != nil && !facts.UsesArgs: // the call may not need arguments that the program never reads
 		out = inferred(facts)
 		w.suit(out, facts)
 	}

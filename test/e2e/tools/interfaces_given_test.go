@@ -149,3 +149,35 @@ func TestFirstProgramTakesWhatIsLeftOut(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
+
+// gross reads its two numbers by Bind, whose fields have another order than its author declares.
+var gross = declares(rig.Program("\tin := struct {\n\t\tRate float64 `json:\"rate\"`\n\t\tNet float64 `json:\"net\"`\n\t}{Rate: 19}\n"+
+	"\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", err.Error())\n\t}\n"+
+	"\treturn in.Net * (100 + in.Rate) / 100, nil"), "net", "rate?")
+
+// Where a program is declared in another order than it reads, a call by position goes back to the model, however often
+// it sends the same; after a call by name the declared order holds.
+func TestDeclaredInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"vat.place": {gross}, "vat.name": {gross}})
+	d := rig.Start(t, m)
+	s := d.Session("vat")
+	d.WantError(d.Call(s, "place", 200, 7), "invalid_code")
+	d.WantValue(d.CallWith(s, "name", map[string]any{"net": 200, "rate": 7}), 214, "generated")
+	d.WantValue(d.Call(s, "name", 200, 7), 214, "persisted")
+	d.WantValue(d.Call(s, "name", 200), 238, "persisted")
+	if n := m.Count("vat", "name"); n != 1 {
+		t.Errorf("%d requests for a call by name", n)
+	}
+}
+
+// A program whose author never takes an argument of the very call refuses that call, and answers others.
+func TestFirstProgramThatNeverTakesItsCall(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{"pair.of": {declares(joins("a", "b"), "a", "b?")}})
+	d := rig.Start(t, m)
+	s := d.Session("pair")
+	got := d.Invoke(s, map[string]any{"method": "of", "args": []any{1}, "kwargs": map[string]any{"other": 2}})
+	wantRefused(d, t, got, map[string]any{"unknown_keywords": []any{"other"}})
+	d.WantValue(d.Call(s, "of", 1, 3), []any{1, 3}, "persisted")
+}
