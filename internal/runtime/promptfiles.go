@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -29,15 +30,23 @@ const (
 	maskedEnd = 16 << 10
 )
 
+// fileRefs returns the ids of the files that the call's arguments refer to, each once.
+func (c *opened) fileRefs() (ids []string) {
+	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
+		for _, id := range agent.FileRefs(raw) {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
 // cannot be read are left out.
-func (c *opened) shownFiles(ctx context.Context) (out []prompt.File) {
+func (c *opened) shownFiles(ctx context.Context, ids []string) (out []prompt.File) {
 	if c.r.o.Files == nil || c.policy.FilePreviewBytes == 0 {
 		return nil
-	}
-	var ids []string
-	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
-		ids = append(ids, agent.FileRefs(raw)...)
 	}
 	for _, id := range ids[:min(len(ids), maxShownFiles)] {
 		f, err := (&host{call: c}).OpenFile(ctx, id)

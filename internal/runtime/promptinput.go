@@ -25,7 +25,9 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 		Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, Fetches: c.policy.FetchesPerCall,
 		ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(),
-		Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples(), Files: c.shownFiles(ctx)}
+		Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
+	files := c.fileRefs()
+	in.Files, in.TakesFiles = c.shownFiles(ctx, files), len(files) > 0
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)

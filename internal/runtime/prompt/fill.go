@@ -21,6 +21,7 @@ type filled struct {
 	Connections                            []string
 	Patterns                               []string
 	Files                                  []filledFile
+	TakesFiles                             bool
 	HistoryCount                           int
 	HistoryLatest                          []string
 	Turns                                  []string
@@ -54,7 +55,7 @@ func fill(in Input, b bounds) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000),
 		Contract:     fillContract(in.Contract, b.contract),
 		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff,
-		Wish: plain(in.Wish, 800)}
+		Wish: plain(in.Wish, 800), TakesFiles: in.TakesFiles || len(in.Files) > 0}
 	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
 		f.Kind = kindRegenerate
 	}

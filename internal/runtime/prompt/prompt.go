@@ -27,7 +27,7 @@ import (
 
 // Version is the version of the prompt, recorded in each artifact. It is informational: an artifact that was forged
 // with another version stays valid.
-const Version = "2026-11-30.v7"
+const Version = "2026-11-30.v8"
 
 // kindRegenerate is a forge after failed programs. Its requests count as provider.KindForge.
 const kindRegenerate = "regenerate"
@@ -69,7 +69,8 @@ type Input struct {
 	// largest body of a fetch, such as "16 MiB"; "" leaves fetches out of the prompt
 	FetchMax     string
 	Fetches      int               // fetches that a call may make
-	Files        []File            // files that the arguments refer to
+	Files        []File            // files that the arguments refer to, as far as they are shown
+	TakesFiles   bool              // the arguments refer to files
 	ContextKeys  map[string]string // Shape of each value, by key
 	HistoryInput bool              // the call has a history input
 

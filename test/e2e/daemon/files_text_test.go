@@ -189,12 +189,20 @@ func TestFilesInRequests(t *testing.T) {
 			}
 		}
 	}
+	again := []any{}
+	for i := range 4 {
+		f := uploaded(d, fmt.Sprint(i, ".txt"), "text/plain", []byte("x"))
+		again = append(again, f, object{"in": f})
+	}
+	if text := asked(again...); !strings.Contains(text, `"3.txt"`) {
+		t.Errorf("files that are given twice take two places:\n%s", text)
+	}
 	if text := asked(1); strings.Contains(text, "<files>") {
 		t.Errorf("without files:\n%s", text)
 	}
 	d.Policy(object{"file_preview_bytes": 0})
-	if text := asked(uploaded(d, "l.csv", "text/csv",
-		[]byte(long))); strings.Contains(text, "row;1") || strings.Contains(text, "l.csv") {
+	if text := asked(uploaded(d, "l.csv", "text/csv", []byte(long))); strings.Contains(text, "row;1") ||
+		strings.Contains(text, "l.csv") || !strings.Contains(text, "OpenText(ref any)") {
 		t.Errorf("where nothing is to be shown:\n%s", text)
 	}
 }
