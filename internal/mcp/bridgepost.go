@@ -115,6 +115,9 @@ func (b *bridge) each(ctx context.Context, request []byte, header http.Header,
 			err.Error()}
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read from
+	if resp.StatusCode == http.StatusAccepted {
+		return nil // a batch without requests
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
 	case "text/event-stream":

@@ -46,35 +46,44 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 			return
 		}
 		m, fault := readMessage(data)
-		version := r.Header.Get(headerVersion)
-		if fault == nil && m.batch && version >= firstWithoutBatches {
+		if version := r.Header.Get(headerVersion); fault == nil && m.batch && version >= firstWithoutBatches {
 			fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
 				Message: "a request must have one message: version " + version + " of the protocol has no batches"}
 		}
-		switch {
-		case fault != nil:
-			writeError(w, http.StatusBadRequest, m.id, fault)
-		// a notification, or a response, though the server sends no requests
-		case !m.batch && (m.id == nil || m.method == ""):
-			if m.method == methodCancelled {
-				s.requests.cancel(cancelKey(r, m.params))
-			}
-			w.WriteHeader(http.StatusAccepted)
-		case !m.batch && !serves(m.method, version):
-			status := http.StatusOK
-			if version >= newestVersion {
-				status = http.StatusNotFound // the newest version demands it
-			}
-			writeError(w, status, m.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
-				Message: "there is no method " + m.method})
-		default:
-			s.pass(library, w, r, m, data)
+		if fault == nil && m.batch {
+			s.batch(library, w, r, data)
+			return
 		}
+		s.one(library, w, r, m, fault)
 	})
 }
 
+// one answers one message, or its fault.
+func (s *Server) one(library http.Handler, w http.ResponseWriter, r *http.Request, m message, fault *jsonrpc.Error) {
+	version := r.Header.Get(headerVersion)
+	switch {
+	case fault != nil:
+		writeError(w, http.StatusBadRequest, m.id, fault)
+	// a notification, or a response, though the server sends no requests
+	case m.id == nil || m.method == "":
+		if m.method == methodCancelled {
+			s.requests.cancel(cancelKey(r, m.params))
+		}
+		w.WriteHeader(http.StatusAccepted)
+	case !serves(m.method, version):
+		status := http.StatusOK
+		if version >= newestVersion {
+			status = http.StatusNotFound // the newest version demands it
+		}
+		writeError(w, status, m.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
+			Message: "there is no method " + m.method})
+	default:
+		s.pass(library, w, r, m)
+	}
+}
+
 // pass lets the SDK answer a message, and makes the request available to handlers through its context.
-func (s *Server) pass(library http.Handler, w http.ResponseWriter, r *http.Request, m message, data []byte) {
+func (s *Server) pass(library http.Handler, w http.ResponseWriter, r *http.Request, m message) {
 	if r.Header.Get(headerSession) == "" && m.method == "initialize" {
 		w.Header().Set(headerSession, newSession()) // identifies the client's requests in notifications/cancelled
 	}
@@ -84,7 +93,7 @@ func (s *Server) pass(library http.Handler, w http.ResponseWriter, r *http.Reque
 	defer done()
 	ctx := context.WithValue(r.Context(), requestKeyOf{}, &request{canceled: canceled, out: out, params: m.params})
 	r = r.WithContext(ctx)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(m.data)), int64(len(m.data))
 	library.ServeHTTP(out, r)
 }
 

@@ -3,9 +3,9 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -19,7 +19,8 @@ type message struct {
 	id     json.RawMessage // nil for a notification
 	method string
 	params json.RawMessage
-	batch  bool // a list of messages, which the daemon splits
+	data   []byte // the whole message
+	batch  bool   // a list of messages, which the daemon splits
 }
 
 // nullID is the id in a reply to a message whose id could not be read.
@@ -41,31 +42,32 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	if err := json.Unmarshal(data, &value); err != nil {
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the message is not JSON: " + err.Error()}
 	}
+	m.data = data
 	if m.batch = data[0] == '['; m.batch {
-		return m, faultIn(data)
-	}
-	invalid := func(why string) (message, *jsonrpc.Error) {
-		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "the message is not a JSON-RPC message: " + why}
+		if n := len(elements(data)); n == 0 || n > maxBatch {
+			fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+				Message: fmt.Sprintf("a batch must have 1 to %d messages, not %d", maxBatch, n)}
+		}
+		return m, fault
 	}
 	if data[0] != '{' {
-		return invalid("it must be an object")
+		return m, notAnObject()
 	}
 	err := json.Unmarshal(data, &in)
 	if string(in.ID) == "null" && in.Method == nil && in.Error != nil {
 		in.ID = nil // an error about a message whose id could not be read
 	}
 	if len(in.ID) > 0 && !m.identify(in.ID) {
-		return invalid("id must be a text or a whole number between -2^53 and 2^53")
+		return m, invalidMessage("id must be a text or a whole number between -2^53 and 2^53")
 	}
 	if err != nil || in.Version == nil || *in.Version != "2.0" {
-		return invalid(`jsonrpc must be "2.0"`)
+		return m, invalidMessage(`jsonrpc must be "2.0"`)
 	}
 	switch {
 	case in.Method == nil && (in.Result != nil || in.Error != nil):
 		return m, nil
 	case in.Method == nil || json.Unmarshal(in.Method, &m.method) != nil || m.method == "":
-		return invalid("method must be a text")
+		return m, invalidMessage("method must be a text")
 	}
 	if m.params = in.Params; len(m.params) > 0 && m.params[0] != '{' && string(m.params) != "null" {
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}
@@ -73,24 +75,9 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	return m, nil
 }
 
-// faultIn returns the first fault in the messages of a batch, or nil.
-func faultIn(batch []byte) *jsonrpc.Error {
-	var messages []json.RawMessage
-	if json.Unmarshal(batch, &messages) != nil || len(messages) == 0 {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a batch must have messages"}
-	}
-	for i, data := range messages {
-		fault := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "the message is not a JSON-RPC message: it must be an object"}
-		if data[0] != '[' {
-			_, fault = readMessage(data)
-		}
-		if fault != nil {
-			fault.Message = "message " + strconv.Itoa(i+1) + " of the batch: " + fault.Message
-			return fault
-		}
-	}
-	return nil
+// invalidMessage is the error for JSON that is not a message.
+func invalidMessage(why string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: " + why}
 }
 
 // identify sets the id, and reports whether a response can carry exactly that id. The SDK decodes a number as float64

@@ -64,6 +64,21 @@ func offering(t *testing.T, f *fake, methods map[string]*agent.Interface) *sdk.C
 // offeringTo is offering to a client with these options.
 func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]*agent.Interface) *sdk.ClientSession {
 	t.Helper()
+	near, far := sdk.NewInMemoryTransports()
+	if _, err := serverOf(t, f, methods).mcp.Connect(t.Context(), far, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), near, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// serverOf starts a server of methods with those interfaces.
+func serverOf(t *testing.T, f *fake, methods map[string]*agent.Interface) *Server {
+	t.Helper()
 	p, shelf := agent.DefaultPolicy(), storetest.NewMemory(time.Now)
 	held, err := shelf.Namespace(agent.DefaultNamespace)
 	if err != nil {
@@ -87,16 +102,7 @@ func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	near, far := sdk.NewInMemoryTransports()
-	if _, err := s.mcp.Connect(t.Context(), far, nil); err != nil {
-		t.Fatal(err)
-	}
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), near, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return s
 }
 
 // Models write schemas. A schema that the SDK or clients could not use does not affect other tools.
