@@ -155,5 +155,7 @@ func EraseLog(e *agent.LogEntry) {
 	e.SystemPrompt, e.UserPrompt, e.Context, e.Notes = "", "", nil, nil
 	e.AttemptFailures, e.Warnings, e.SolverShape = nil, nil, nil
 	e.Selection.Figures = nil
-	e.Replayable, e.ReplayableReason = false, agent.ReasonErased
+	if e.Replayable = false; e.ReplayableReason != agent.ReasonNoProgram { // which is still known
+		e.ReplayableReason = agent.ReasonErased
+	}
 }

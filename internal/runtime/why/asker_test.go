@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // answered is a call that a stored program answered, with the method's artifact.
@@ -179,5 +180,25 @@ func TestNothingRan(t *testing.T) {
 	if x := Explain(in); !confined(x) || x.Cost.Money == nil ||
 		!strings.Contains(x.Summary, "7 tokens, which cost at most") {
 		t.Errorf("a program ran and failed: %+v\n%s", x.Cost, x.Summary)
+	}
+}
+
+// A program that did not run, since the arguments do not fit it, is not called one that ran, also when the session is
+// deleted.
+func TestArgumentsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	in := ended(agent.ErrInvalidInput, "the value is missing")
+	e := &in.Call.Log
+	e.ReplayableReason, e.SandboxLevel, e.Selection.Reason = agent.ReasonNoProgram, "full", runtime.ReasonHealthy
+	for range 2 {
+		x := Explain(in)
+		confined := slices.ContainsFunc(x.Checks, func(c Check) bool { return c.Name == "confinement" })
+		fetched := slices.ContainsFunc(x.NotRecorded, func(n string) bool { return strings.Contains(n, "fetched") })
+		if confined || fetched || strings.Contains(x.Summary, "gen-1 ran") ||
+			!strings.Contains(x.Summary, "so its program did not run") ||
+			!strings.Contains(x.Summary, "It did not run, since the arguments do not fit it.") {
+			t.Errorf("got %+v, %v\n%s", x.Checks, x.NotRecorded, x.Summary)
+		}
+		store.EraseLog(e)
 	}
 }

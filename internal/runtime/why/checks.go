@@ -82,7 +82,7 @@ func checks(in *Input) []Check {
 
 // ran reports whether any program ran for the call.
 func ran(e *agent.LogEntry) bool {
-	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" ||
+	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" && !unrun(e) ||
 		slices.ContainsFunc(e.AttemptFailures, func(f agent.AttemptFailure) bool { return f.Stage != "validation" })
 }
 

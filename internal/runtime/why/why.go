@@ -206,9 +206,10 @@ func began(e *agent.LogEntry) time.Time {
 func (x *Explanation) gone(in *Input) {
 	e := &in.Call.Log
 	switch {
-	case in.Call.Effects == nil && e.ReplayableReason != "" && e.ProgramSource != agent.SourceNone &&
-		e.ProgramSource != "":
+	case in.Call.Effects == nil && e.ReplayableReason != "" && e.ReplayableReason != agent.ReasonNoProgram:
 		x.note("what its program fetched and called is not kept: " + e.ReplayableReason)
+	case in.Call.Outcome == nil && !ran(e):
+		x.note("the value has expired")
 	case in.Call.Outcome == nil:
 		x.note("the value has expired, with what its program fetched and called")
 	}
