@@ -3,10 +3,9 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"unicode/utf8"
 )
 
 // Origins of an interface.
@@ -69,8 +68,11 @@ const typeFile = "file"
 // parameterTypes are the allowed values of Parameter.Type.
 var parameterTypes = append(slices.Clone(jsonTypes), typeFile)
 
-// parameterName matches valid parameter names and aliases.
-var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
+// isParameterName reports whether a parameter or an alias can have the name: any keyword of visible characters.
+func isParameterName(name string) bool {
+	return name != "" && len(name) <= MaxParameterName && utf8.ValidString(name) && strings.TrimSpace(name) == name &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !Seen(r) })
+}
 
 // Validate returns the first fault of the interface, in words that its author can act on. It checks only that schemas
 // are objects or booleans.
@@ -115,8 +117,9 @@ func (f *Interface) Validate() error {
 // validate returns the first fault of the parameter.
 func (p *Parameter) validate() error {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
-		if len(name) > MaxParameterName || !parameterName().MatchString(name) {
-			return fmt.Errorf("the name %q is not allowed: letters, digits and _ . -, not a digit first, at most %d bytes", clipped(name, MaxParameterName), MaxParameterName)
+		if !isParameterName(name) {
+			return fmt.Errorf("the name %q is not allowed: 1 to %d bytes of visible characters, no space at either end",
+				clipped(name, MaxParameterName), MaxParameterName)
 		}
 	}
 	switch {
@@ -214,7 +217,7 @@ func (f *Interface) knows(p *Parameter) bool {
 // rate and annual_rate_percent: the program was written for that call. args is the number of positional arguments,
 // unknown lists the keywords that no parameter takes.
 func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
-	if f == nil || len(unknown) != 1 || len(unknown[0]) > MaxParameterName || !parameterName().MatchString(unknown[0]) {
+	if f == nil || len(unknown) != 1 || !isParameterName(unknown[0]) {
 		return
 	}
 	given := keywords(kwargs)

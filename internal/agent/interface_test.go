@@ -33,7 +33,10 @@ func TestInterfaceValidate(t *testing.T) {
 			""},
 		{"type", Interface{Parameters: []Parameter{{Name: "a", Type: "float"}}},
 			`a has the type "float"; it must be one of string, number`},
-		{"name", Interface{Parameters: []Parameter{{Name: "a b"}}}, `the name "a b" is not allowed`},
+		{"name", Interface{Parameters: []Parameter{{Name: "a "}}}, `the name "a " is not allowed`},
+		{"invisible name", Interface{Parameters: []Parameter{{Name: "a\u200bb"}}}, "is not allowed"},
+		{"names as keywords have them", Interface{Parameters: []Parameter{{Name: "l\u00e4nge"}, {Name: "Kunden Nr."},
+			{Name: "2024"}, {Name: "Preis (\u20ac)"}}}, ""},
 		{"no name", Interface{Parameters: []Parameter{{}}}, `the name "" is not allowed`},
 		{"schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`"string"`)}}},
 			"the schema of a must be a JSON Schema"},
@@ -69,6 +72,8 @@ func TestInterfaceSchemaAndSignature(t *testing.T) {
 	}
 	for _, c := range []struct{ got, want string }{
 		{f.Signature("cut"), `cut(text: string, size?: integer|string = 3, mode?: "a"|"b", ...rest?: number[]) -> {a, b}`},
+		{(&Interface{Parameters: []Parameter{{Name: "l\u00e4nge", Required: true}, {Name: "a.b-c_d"}, {Name: "Kunden Nr"},
+			{Name: `a"b`}}}).Signature("m"), `m(länge: any, a.b-c_d?: any, "Kunden Nr"?: any, "a\"b"?: any)`},
 		{(&Interface{Open: true}).Signature("any"), "any(...)"},
 		{(*Interface)(nil).Signature("any"), "any(...)"},
 		{(&Interface{}).Signature("now"), "now()"},

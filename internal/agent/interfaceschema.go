@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -61,7 +62,7 @@ func (f *Interface) Signature(method string) string {
 		if p.Variadic {
 			b.WriteString("...")
 		}
-		b.WriteString(p.Name)
+		b.WriteString(p.shownName())
 		if !p.Required {
 			b.WriteByte('?')
 		}
@@ -81,6 +82,15 @@ func (f *Interface) Signature(method string) string {
 		b.WriteString(" -> " + typeName("", f.Returns))
 	}
 	return b.String()
+}
+
+// shownName returns the parameter's name for a signature: quoted if it has other characters than letters, digits and
+// _ . -.
+func (p *Parameter) shownName() string {
+	if Quoted(strings.ReplaceAll(p.Name, ".", "_"))[0] == '"' {
+		return strconv.Quote(p.Name)
+	}
+	return p.Name
 }
 
 // typeName returns a short name of the values that a schema accepts.

@@ -31,6 +31,13 @@ func readFrom(f *report.Facts) *agent.Interface {
 	if out.Parameters == nil {
 		out.Parameters = []agent.Parameter{}
 	}
+	for i := range out.Parameters { // keywords are kept in normal form
+		p := &out.Parameters[i]
+		p.Name = agent.NormalForm(p.Name)
+		for j := range p.Aliases {
+			p.Aliases[j] = agent.NormalForm(p.Aliases[j])
+		}
+	}
 	if out.Validate() != nil || usable(&out) != nil {
 		return unknown
 	}

@@ -52,7 +52,28 @@ func (t *Tool) Object(object json.RawMessage, form Form) (json.RawMessage, error
 	if kind := agent.Kind(object); kind != "object" {
 		return nil, wrongArguments("", "must be an object, not "+kind)
 	}
-	return t.readObject(object, form)
+	object, err := t.readObject(object, form)
+	if err != nil || len(t.keys) == 0 {
+		return object, err
+	}
+	return t.renamed(object)
+}
+
+// renamed returns the object with parameters under their names instead of the keys that stand for them in schemas.
+func (t *Tool) renamed(object json.RawMessage) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(object, &members) != nil {
+		return nil, wrongArguments("", "cannot be read")
+	}
+	for key, name := range t.keys {
+		value, given := members[key]
+		if _, twice := members[name]; !given || twice {
+			continue
+		}
+		delete(members, key)
+		members[name] = value
+	}
+	return agent.Encoded(members), nil
 }
 
 // splits reports whether args and kwargs are the only members, and neither is the name of a parameter.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -60,6 +61,26 @@ func allowed(part string) string {
 		}
 		return '_'
 	}, part)
+}
+
+// propertyKey returns the key of a parameter in schemas: its name if it has at most 64 letters, digits and _ . -, and no
+// digit, dot or dash first, since model APIs reject others. Otherwise each other character becomes "_", with a number if
+// that key is taken. It marks the key as taken.
+func propertyKey(name string, taken map[string]bool) string {
+	key := allowed(strings.ReplaceAll(name, ".", "_"))
+	if first := key[0]; first == '-' || first >= '0' && first <= '9' {
+		key = "_" + key
+	}
+	if key == strings.ReplaceAll(name, ".", "_") && name[0] != '.' {
+		return name
+	}
+	key = key[:min(len(key), maxName-len("_64"))]
+	made := key
+	for i := 2; taken[made]; i++ {
+		made = key + "_" + strconv.Itoa(i)
+	}
+	taken[made] = true
+	return made
 }
 
 // IsName reports whether a tool for a method may have the name.

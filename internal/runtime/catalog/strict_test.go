@@ -2,8 +2,10 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -97,7 +99,7 @@ func TestStrictFormsAreReadBack(t *testing.T) {
 		f := &agent.Interface{Parameters: []agent.Parameter{{Name: "x", Schema: agent.Encoded(randomSchema(r, 4)),
 			Required: true}, {Name: "y", Schema: agent.Encoded(randomSchema(r, 3))}}}
 		tool := &Tool{takes: f}
-		tool.shape, _ = parameters(f)
+		tool.shape, _, _ = parameters(f)
 		held := tool.Strict()
 		if err := rules(decoded(t, held), true); err != nil {
 			t.Fatalf("seed %d: %s in the strict form is %s: %v", seed, tool.shape.schema(), held, err)
@@ -186,7 +188,7 @@ func TestFormsThatNobodyNamed(t *testing.T) {
 	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "any", Required: true}, {Name: "list", Type: "array"},
 		{Name: "word", Type: "string"}}}
 	tool := &Tool{takes: f}
-	tool.shape, _ = parameters(f)
+	tool.shape, _, _ = parameters(f)
 	for _, c := range []struct {
 		form     Form
 		in, want string
@@ -219,7 +221,7 @@ func TestScalarsAsText(t *testing.T) {
 			Schema: json.RawMessage(`{"type":["number","string"]}`)},
 		{Name: "ns", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`)}}}
 	tool := &Tool{takes: f}
-	tool.shape, _ = parameters(f)
+	tool.shape, _, _ = parameters(f)
 	for in, want := range map[string]string{
 		`{"n":"2.50","i":"9007199254740993","b":"true"}`: `{"n":2.50,"i":9007199254740993,"b":true}`,
 		`{"n":" 2 ","b":"yes","i":"two"}`:                `{"n":2,"b":"yes","i":"two"}`,
@@ -229,6 +231,50 @@ func TestScalarsAsText(t *testing.T) {
 	} {
 		if got, err := tool.Object(json.RawMessage(in), Plain); string(got) != want || err != nil {
 			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
+		}
+	}
+}
+
+// Parameters whose names model APIs reject as keys of a schema are shown under keys that they take. Arguments may have
+// either.
+func TestParametersOfAnyName(t *testing.T) {
+	t.Parallel()
+	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "l_nge", Type: "number", Required: true},
+		{Name: "l\u00e4nge", Type: "number", Required: true}, {Name: "Kunden Nr.", Description: "as invoiced"},
+		{Name: "2024"}, {Name: "a.b-c"}}}
+	tool := &Tool{takes: f}
+	tool.shape, tool.keys, _ = parameters(f)
+	const want = `{"type":"object","properties":{"l_nge":{"type":"number"},` +
+		`"l_nge_2":{"type":"number","description":"The argument \"l\u00e4nge\"."},` +
+		`"Kunden_Nr_":{"description":"The argument \"Kunden Nr.\". as invoiced"},` +
+		`"_2024":{"description":"The argument \"2024\"."},"a.b-c":{"description":"Any value."}},` +
+		`"required":["l_nge","l_nge_2"]}`
+	if got := tool.shape.schema(); !slices.Equal(agent.Canonical(got), agent.Canonical(json.RawMessage(want))) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, c := range []struct {
+		object string
+		form   Form
+		want   string
+	}{
+		{`{"l_nge":1,"l_nge_2":"2","Kunden_Nr_":"7"}`, Plain, `{"Kunden Nr.":"7","l_nge":1,"l\u00e4nge":2}`},
+		{`{"l_nge":1,"l\u00e4nge":2,"Kunden Nr.":"7"}`, Plain, `{"Kunden Nr.":"7","l_nge":1,"l\u00e4nge":2}`},
+		{`{"l_nge":1,"l_nge_2":2,"Kunden_Nr_":"[7]","_2024":null,"a.b-c":null}`, Strict,
+			`{"Kunden Nr.":[7],"l_nge":1,"l\u00e4nge":2}`},
+		{`{"args":[1,2]}`, Plain, ``},
+		{`{"l_nge":1}`, Plain, "l\u00e4nge is required"},
+	} {
+		_, kwargs, err := tool.Arguments(json.RawMessage(c.object), c.form)
+		got := string(kwargs)
+		var bad *agent.InputError
+		if errors.As(err, &bad) {
+			got = bad.Pointer[1:] + " " + bad.Detail
+		}
+		if c.want == got {
+			continue
+		}
+		if err != nil || !slices.Equal(agent.Canonical(kwargs), agent.Canonical(json.RawMessage(c.want))) {
+			t.Errorf("%s: got %s, %v", c.object, kwargs, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -34,6 +35,8 @@ type Tool struct {
 	// author.
 	named, described []string
 	texts            bool // a model wrote descriptions of the parameters or of the value
+	// keys maps properties to the parameters whose names cannot be keys of a schema. It is nil if there are none.
+	keys map[string]string
 }
 
 // CheckValue returns an error if the value violates Returns. It returns nil if Returns is unknown or ctx ends before
@@ -99,8 +102,8 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 		return
 	}
 	t.takes, t.FreeForm = f, false
-	if t.shape, t.texts = parameters(f); t.byName() {
-		t.shape = freeForm
+	if t.shape, t.keys, t.texts = parameters(f); t.byName() {
+		t.shape, t.keys = freeForm, nil
 	}
 	t.Parameters = t.shape.schema()
 	if serves && f.Returns != nil {
@@ -115,18 +118,33 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 // byName reports whether the program reads keywords whose names are not known, and no others.
 func (t *Tool) byName() bool { return t.takes != nil && t.takes.Open && len(t.takes.Parameters) == 0 }
 
-// parameters returns the shape of the arguments by name, in positional order, and whether they have descriptions.
-func parameters(f *agent.Interface) (s *shape, texts bool) {
+// parameters returns the shape of the arguments by name, in positional order, the keys of Tool.keys, and whether there
+// are descriptions.
+func parameters(f *agent.Interface) (s *shape, keys map[string]string, texts bool) {
 	s = &shape{kind: "object"}
+	taken := map[string]bool{}
+	for i := range f.Parameters {
+		taken[f.Parameters[i].Name] = true
+	}
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
 		of, described := shapeOf(p.JSONSchema(), true)
+		key := propertyKey(p.Name, taken)
+		if key != p.Name {
+			if keys == nil {
+				keys = map[string]string{}
+			}
+			keys[key] = p.Name
+			named := *of
+			named.description = sentences("The argument "+strconv.Quote(p.Name)+".", of.description)
+			of = &named
+		}
 		if of.any() && of.description == "" {
 			of = &shape{description: "Any value."}
 		}
-		s.properties, texts = append(s.properties, property{p.Name, p.Required, of}), texts || described
+		s.properties, texts = append(s.properties, property{key, p.Required, of}), texts || described
 	}
-	return s, texts
+	return s, keys, texts
 }
 
 // clipped returns the searched beginning of a signature.

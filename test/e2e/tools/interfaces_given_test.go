@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
@@ -180,4 +181,38 @@ func TestFirstProgramThatNeverTakesItsCall(t *testing.T) {
 	got := d.Invoke(s, map[string]any{"method": "of", "args": []any{1}, "kwargs": map[string]any{"other": 2}})
 	wantRefused(d, t, got, map[string]any{"unknown_keywords": []any{"other"}})
 	d.WantValue(d.Call(s, "of", 1, 3), []any{1, 3}, "persisted")
+}
+
+// Any keyword of visible characters can be declared. A model API sees a key that it takes in its place.
+func TestParametersOfAnyName(t *testing.T) {
+	t.Parallel()
+	m := rig.NewModel(t, rig.Script{
+		"bill.of": {declares(joins("netto", "waehrung"), "netto", "waehrung?"),
+			declares(joins("netto", "währung"), "netto", "wa\u0308hrung?")},
+		"bill.to": {declares(joins("Kunden Nr", "Ort"), "Kunden Nr", "Ort?")}})
+	d := rig.Start(t, m)
+	s := d.Session("bill")
+	call := func(method string, kwargs map[string]any) rig.Reply {
+		return d.Invoke(s, map[string]any{"method": method, "kwargs": kwargs})
+	}
+	d.WantValue(call("of", map[string]any{"netto": 100, "währung": "CHF"}), []any{100, "CHF"}, "generated")
+	d.WantValue(call("of", map[string]any{"netto": 100, "wa\u0308hrung": "CHF"}), []any{100, "CHF"}, "persisted")
+	wantRefused(d, t, call("of", map[string]any{"netto": 100, "waehrung": "CHF"}),
+		map[string]any{"unknown_keywords": []any{"waehrung"}})
+	d.WantValue(d.Call(s, "of", 100, "CHF"), []any{100, "CHF"}, "persisted")
+	d.WantValue(call("to", map[string]any{"Kunden Nr": "7", "Ort": "Köln"}), []any{"7", "Köln"}, "generated")
+	wantRefused(d, t, call("to", map[string]any{"Kunden Nr": "7", "Stadt": "Köln"}), nil)
+	for method, want := range map[string]string{"of": "netto: währung?: declared", "to": "Kunden Nr: Ort?: declared"} {
+		if got := signature(d.Artifact("bill", method)); got != want {
+			t.Errorf("%s: %q", method, got)
+		}
+	}
+	byKey := d.Do(http.StatusOK, http.MethodPost, "/v1/functions/bill__to",
+		map[string]any{"arguments": map[string]any{"Kunden_Nr": "7"}, "session_id": s}).Object(t)
+	if o := byKey["outcome"].(map[string]any); !rig.Equal([]any{"7"}, o["value"]) {
+		t.Errorf("a function: %v", o)
+	}
+	if n := m.Count("bill", "to"); n != 1 {
+		t.Errorf("%d requests for a name with a space", n)
+	}
 }

@@ -189,7 +189,9 @@ func TestInference(t *testing.T) {
 			"type row struct { Name string `json:\"name\"`; Age int `json:\"age\"` }\ntype input struct { Rows []row `json:\"rows\"`; When time.Time }", "var in input\nif err := call.Bind(&in); err != nil { return nil, err }\nif len(in.Rows) == 0 " + fail + "\nreturn in.Rows, nil", "m(rows: {age, name}[], When?: any) -> array|null"},
 		{"bind beside a position", "", "income, ok := call.Args[0].(float64)\nif !ok " + fail +
 			"\nvar in struct { Rate float64 `json:\"rate\"` }\nif err := call.Bind(&in); err != nil { return nil, err }\nreturn income * in.Rate, nil", "m(income: number, rate?: number) -> number position:income name:rate"},
-		{"names that cannot be", "", "return call.Kwargs[\"a b\"], nil", "m(...)"},
+		{"names of any letters", "", "return []any{call.Arg(0, \"l\u00e4nge\"), call.Kwargs[\"a b\"]}, nil",
+			"m(l\u00e4nge?: any, \"a b\"?: any) -> array name:a b"},
+		{"names that cannot be", "", "return call.Kwargs[\"a \"], nil", "m(...)"},
 		{"own value", "", "return struct{ A int `json:\"a\"`; B []string }{1, nil}, nil", "m() -> {B, a}"},
 		{"converted", "", "n, ok := recurgent.As(call.Arg(0, \"n\"), 0).(int)\nif !ok " + fail + "\nreturn n, nil",
 			"m(n: integer) -> integer"},

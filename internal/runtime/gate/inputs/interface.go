@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Interface mirrors the daemon's type of that name, because runners contain nothing of the daemon. Their JSON must stay
@@ -42,16 +44,13 @@ const (
 	typeFile       = "file"
 )
 
-// isName reports whether s can be the name of a parameter. It is not a regular expression, because each process would
-// have to compile it.
+// isName reports whether s can be the name of a parameter: any keyword of visible characters, as the daemon has it.
 func isName(s string) bool {
-	for i, c := range []byte(s) {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && c != '_' && (i == 0 || strings.IndexByte("0123456789.-", c) < 0) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxNameBytes
+	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && strings.TrimSpace(s) == s &&
+		!strings.ContainsFunc(s, func(r rune) bool {
+			return !unicode.IsGraphic(r) || r == '\u2800' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp,
+				unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+		})
 }
 
 // unknown returns the interface of a program about which nothing is known: it may read any keyword and any position.
