@@ -143,6 +143,16 @@ func (w *reply) reader() agent.Reader {
 	return agent.Reader{Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate)}
 }
 
+// toMCP serves the MCP endpoint at its path with a slash at the end, too, as many clients write it.
+func toMCP(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == mcpPath+"/" {
+			r.URL.Path = mcpPath
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // postMCP passes a message to the MCP server. Its body is bounded as any other; its reply may be an event stream.
 func (s *server) postMCP(w *reply, r *http.Request) error {
 	if w.run.MCP() == nil {
@@ -152,6 +162,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as on stdio
 	w.messageID = mcp.MessageID(data)
 	if !mcp.Calls(data) {
 		w.held.endCall() // polling or canceling a task must not wait behind the principal's own calls

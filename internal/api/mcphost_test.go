@@ -1,9 +1,13 @@
 package api
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/recurgentd/recurgentd/internal/access"
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
@@ -55,4 +59,29 @@ func TestHostOfMCP(t *testing.T) {
 			t.Errorf("%d calls count after it", n)
 		}
 	})
+}
+
+// The endpoint of MCP has the same answers with a slash at its end, and for a message with a byte order mark.
+func TestAddressAndMarkOfMCP(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, func(o *Options) {
+		o.Namespaces.(*one).mcp = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, r.Body)
+		})
+	})
+	c.people.all["reader"] = access.Principal{Name: "reader", Scopes: access.Scopes(access.Read),
+		Namespace: "default"}
+	const list, call = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
+	for _, path := range []string{"/mcp", "/mcp/"} {
+		for _, mark := range []string{"", "\ufeff"} {
+			got := c.send(t.Context(), "reader", "POST", path, strings.NewReader(mark+list))
+			if got.Code != http.StatusOK || got.Body.String() != list {
+				t.Errorf("%q to %s: %d %s", mark+list, path, got.Code, got.Body)
+			}
+		}
+		got := c.send(t.Context(), "reader", "POST", path, strings.NewReader(call))
+		if got.Code != http.StatusForbidden || !strings.Contains(got.Body.String(), `"jsonrpc":"2.0"`) {
+			t.Errorf("%s to %s: %d %s", call, path, got.Code, got.Body)
+		}
+	}
 }

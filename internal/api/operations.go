@@ -55,6 +55,7 @@ func (t *table) add(id string, of demand, route string, h handler, traits ...tra
 // routes registers all operations, with the scope that each needs and the subject that it is about.
 func (s *server) routes() *table {
 	t := &table{s: s, router: chi.NewRouter(), rows: map[string]operation{}}
+	t.router.Use(toMCP)
 	t.router.Use(middleware.GetHead) // net/http omits the body of replies to HEAD
 	// metrics need a pattern: one for all, since clients choose the paths
 	unmatched := operation{demand: demand{needs: anyone}, method: "other", pattern: "unmatched"}

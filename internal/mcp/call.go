@@ -14,6 +14,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -253,10 +254,10 @@ func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callRe
 }
 
 // outcomeResult returns a result with the object as structured content, and as text for clients without support for
-// that.
+// that. Models read the text as it is, so it has no escapes for web pages.
 func outcomeResult(object json.RawMessage, isError bool) *sdk.CallToolResult {
 	return &sdk.CallToolResult{StructuredContent: object,
-		Content: []sdk.Content{&sdk.TextContent{Text: string(object)}}, IsError: isError}
+		Content: []sdk.Content{&sdk.TextContent{Text: string(rawjson.WithoutHTML(object))}}, IsError: isError}
 }
 
 // failed is the result for arguments that do not match the tool's parameters, which it contains. No call took place.

@@ -171,6 +171,26 @@ func TestValueAgainstReturns(t *testing.T) {
 	}
 }
 
+// The text of a result is JSON as models write it: characters of web pages are not escaped.
+func TestTextsWithoutEscapes(t *testing.T) {
+	t.Parallel()
+	takes := &agent.Interface{Parameters: []agent.Parameter{{Name: "a<b", Required: true}}}
+	c := offering(t, &fake{value: `"\u003cb\u003e \u0026 \\u003c"`}, map[string]*agent.Interface{"m": {},
+		"strict": takes})
+	for _, x := range []struct{ name, arguments, want string }{{"r__m", `{}`, `"value":"<b> & \\u003c"`},
+		{"r__strict", `{}`, `arguments/a<b is required`}, {"find_tools", `{"query":"strict"}`, `"a<b":{`}} {
+		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: x.name,
+			Arguments: json.RawMessage(x.arguments)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := res.Content[0].(*sdk.TextContent)
+		if text == nil || !strings.Contains(text.Text, x.want) {
+			t.Errorf("%s: %+v, want %s", x.name, text, x.want)
+		}
+	}
+}
+
 // An error that kept a call from taking place is a protocol error, with a code that shows whose fault it is.
 func TestErrorsOfTheProtocol(t *testing.T) {
 	t.Parallel()
