@@ -194,7 +194,7 @@ func (t *callErrand) value(value json.RawMessage) error {
 		return t.out.line("%s", t.out.readable(value))
 	}
 	if _, terminal := t.sh.terminal(t.sh.Stdout); terminal {
-		plain = text.Plain(plain)
+		plain = text.Verbatim(plain)
 	}
 	return t.out.line("%s", plain)
 }

@@ -49,7 +49,12 @@ Exit status: 0 when the agent closed standard input, 1 when it failed, 2 for a w
 			given, _ := sh.Env("RECURGENT_URL")
 			named := cmd.Flags().Changed("url") || given != "" || remote.URL != defaultOptions().URL
 			if !own && (named || daemonAt(ctx, remote.URL)) {
-				return exitWith(ExitUnreachable, bridge(ctx, sh, quietly(remote)))
+				c := client.New(remote.URL, remote.Token, remote.roots).In(remote.Namespace)
+				if err := c.PingMCP(ctx); err != nil {
+					return exitWith(ExitUnreachable, inCommands(cmd, c, err))
+				}
+				bridge(ctx, sh, quietly(remote))
+				return nil
 			}
 			serve, err := loadOptions(ServeScope, cmd.Flags(), sh.Env)
 			if err != nil {
@@ -97,7 +102,8 @@ func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	d.Start()
 	defer func() { err = exitWith(ExitFailed, errors.Join(err, sh.stop(d))) }()
 	o.URL, o.Token = d.URL(), token
-	return bridge(ctx, sh, o)
+	bridge(ctx, sh, o)
+	return nil
 }
 
 // quietly returns options that log only errors, because the daemon has its own log.
@@ -107,19 +113,15 @@ func quietly(o Options) Options {
 }
 
 // bridge serves the agent until it closes stdin or a signal arrives.
-func bridge(ctx context.Context, sh Shell, o Options) error {
+func bridge(ctx context.Context, sh Shell, o Options) {
 	// Catch SIGPIPE: when the agent exits, a write to its closed pipe must not end the daemon, which completes the
 	// calls.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	err := mcp.Bridge(ctx, mcp.BridgeOptions{In: sh.Stdin, Out: sh.Stdout, URL: o.URL + "/mcp",
+	mcp.Bridge(ctx, mcp.BridgeOptions{In: sh.Stdin, Out: sh.Stdout, URL: o.URL + "/mcp",
 		HTTP:   &http.Client{Transport: identified{client.Transport(o.roots), o.Token, o.Namespace}},
 		Logger: newLogger(o, sh)})
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }
 
 // identified is a transport that adds the access token and the namespace to each request.

@@ -18,6 +18,12 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	page := httptest.NewServer(http.NotFoundHandler())
 	defer page.Close()
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"no","data":{"status":401,`+
+			`"title":"Unauthorized","detail":"no token","hint":"Send the header Authorization: Bearer TOKEN"}}}`)
+	}))
+	defer locked.Close()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
@@ -40,6 +46,11 @@ func TestMistakes(t *testing.T) {
 		{"tools list --url ftp://x:1", ExitUsage, "is not an http or https URL", "write"},
 		{"tools list --url " + page.URL, ExitUnreachable, "is there a recurgentd at " + page.URL + "?",
 			"tools list lists"},
+		{"mcp --url " + page.URL, ExitUnreachable, "is there a recurgentd at " + page.URL + "?", "MCP"},
+		{"mcp --url " + page.URL + "/v1", ExitUnreachable,
+			"the daemon's address without /v1: " + page.URL, "{"},
+		{"mcp --url http://127.0.0.1:1", ExitUnreachable, "is recurgentd serve running?", "/mcp"},
+		{"mcp --url " + locked.URL, ExitUnreachable, "in RECURGENT_TOKEN or with --token-file", "header"},
 		{"tools list --url " + page.URL + "/ui/", ExitUnreachable, "without a path such as /ui", "tools list lists"},
 		{"tools list --url " + strings.Replace(page.URL, "http:", "https:", 1), ExitUnreachable,
 			"does not speak https; --url or RECURGENT_URL is " + page.URL, "is recurgentd serve running"},

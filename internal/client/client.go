@@ -126,6 +126,12 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	bad := &Refusal{Title: http.StatusText(resp.StatusCode)}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // without a readable body, only the status is known
 	_ = json.Unmarshal(text, bad)
+	var rpc struct {
+		Error struct{ Data json.RawMessage }
+	}
+	if json.Unmarshal(text, &rpc) == nil { // the MCP endpoint has it in a JSON-RPC error
+		_ = json.Unmarshal(rpc.Error.Data, bad)
+	}
 	bad.Status = resp.StatusCode
 	return nil, bad
 }
@@ -208,6 +214,18 @@ func (c *Client) unreachable(err error) error {
 			c.base, err)
 	}
 	return fmt.Errorf("cannot reach the daemon at %s: %w; is recurgentd serve running? --url or RECURGENT_URL says where", c.base, err)
+}
+
+// PingMCP checks that the daemon's MCP endpoint answers and accepts the token.
+func (c *Client) PingMCP(ctx context.Context) error {
+	const path = "/mcp"
+	resp, err := c.send(ctx, http.MethodPost, path, http.Header{"Accept": {"application/json, text/event-stream"}},
+		json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))
+	if err != nil {
+		return err
+	}
+	_, err = c.read(resp, path)
+	return err
 }
 
 // Get decodes a JSON reply into v.

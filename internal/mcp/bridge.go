@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -33,18 +32,14 @@ const (
 // methodCancelled is the notification with which a client cancels a request.
 const methodCancelled = "notifications/cancelled"
 
-// Bridge passes the client's messages to a daemon, and the daemon's messages to the client, unchanged. It returns nil
-// when the client's last request is answered, when writing to Out fails, or when ctx ends. It returns an error only if
-// the daemon does not answer at the start. A line that is not a message is answered with an error. After the answer to
-// a request, the client gets no further message about it.
-func Bridge(ctx context.Context, o BridgeOptions) error {
+// Bridge passes the client's messages to a daemon, and the daemon's messages to the client, unchanged. It returns
+// when the client's last request is answered, when writing to Out fails, or when ctx ends. A line that is not a message
+// is answered with an error. After the answer to a request, the client gets no further message about it.
+func Bridge(ctx context.Context, o BridgeOptions) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := &bridge{o: o, ctx: ctx, stop: cancel, session: rand.Text(), pending: map[string]*asked{}}
-	if err := b.greet(); err != nil {
-		return fmt.Errorf("speak MCP to the daemon at %s: %w", o.URL, err)
-	}
-	return b.run()
+	b.run()
 }
 
 // A bridge is the state of one client. The goroutine of run reads messages; each request has a goroutine of its own.
@@ -73,22 +68,8 @@ type asked struct {
 	over     bool // it is answered or canceled; guarded by bridge.mu
 }
 
-// greet checks that a daemon answers at the URL and accepts the token.
-func (b *bridge) greet() error {
-	resp, err := b.post(b.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), http.Header{})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }() // it was only read from
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // an incomplete text is good enough
-	return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text))
-}
-
 // run reads the client's messages until there are no more.
-func (b *bridge) run() error {
+func (b *bridge) run() {
 	type got struct {
 		line  []byte
 		fault *jsonrpc.Error
@@ -115,7 +96,7 @@ func (b *bridge) run() error {
 			switch {
 			case next.err != nil:
 				b.end()
-				return nil
+				return
 			case next.fault != nil:
 				b.write(errorMessage(nil, next.fault))
 			default:
@@ -124,7 +105,7 @@ func (b *bridge) run() error {
 		case <-b.ctx.Done():
 			b.requests.Wait()
 			b.watching.Wait()
-			return nil
+			return
 		}
 	}
 }

@@ -69,13 +69,25 @@ func Cell(text string) string {
 }
 
 // Plain replaces control and other unprintable characters in text of several lines by U+FFFD.
-func Plain(text string) string {
+func Plain(text string) string { return strings.Map(plain, text) }
+
+func plain(r rune) rune {
+	if r != '\n' && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r != '\n' && unicode.IsControl(r) {
+		return '\uFFFD'
+	}
+	return r
+}
+
+// Verbatim is Plain for a text that somebody asked for as it is: tabs, CR LF, and format characters such as soft
+// hyphens and joiners stay. Those that reorder text do not.
+func Verbatim(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r != '\n' && unicode.IsControl(r) {
-			return '\uFFFD'
+		reorders := r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+		if r == '\t' || unicode.Is(unicode.Cf, r) && !reorders {
+			return r
 		}
-		return r
-	}, text)
+		return plain(r)
+	}, strings.ReplaceAll(text, "\r\n", "\n")) // a terminal shows both alike
 }
 
 // Printable replaces unprintable characters in source code, except tabs and line ends, by question marks.

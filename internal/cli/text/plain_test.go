@@ -24,6 +24,18 @@ func TestSpaces(t *testing.T) {
 	}
 }
 
+// Ordinary text stays as it is, and escape sequences do not.
+func TestVerbatim(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"a\tb\r\nc\n": "a\tb\nc\n",
+		"\ufeffsoft\u00adhyphen \U0001f468\u200d\U0001f469": "\ufeffsoft\u00adhyphen \U0001f468\u200d\U0001f469",
+		"a\rb\x1b[31m\u009b\u202e\u2066\xff":                "a\ufffdb\ufffd[31m\ufffd\ufffd\ufffd\ufffd"} {
+		if got := Verbatim(text); got != want {
+			t.Errorf("Verbatim(%q) is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Untrusted text in a line stays within the line and its width.
 func FuzzPlainText(f *testing.F) {
 	for _, s := range clitest.HostileTexts {
