@@ -38,7 +38,8 @@ func readFrom(f *report.Facts) *agent.Interface {
 			p.Aliases[j] = agent.NormalForm(p.Aliases[j])
 		}
 	}
-	if out.Validate() != nil || usable(&out) != nil {
+	// the further positions that an open interface reads may stand before parameters that it does not read by name
+	if out.Undeclared().Validate() != nil || usable(&out) != nil {
 		return unknown
 	}
 	return &out
