@@ -95,8 +95,8 @@ func kindOf(t reflect.Type) reflect.Kind {
 	return reflect.Float64
 }
 
-// mismatch returns the error for a value that does not convert to the type of like. It panics with a text if the value is
-// right and float64 is not: the program has to take the number in another way.
+// mismatch returns the error for a value that does not convert to the type of like. It panics with a text if the value
+// is right and float64 is not: the program has to take the number in another way.
 func mismatch(v, like any) *Mismatch {
 	t := reflect.TypeOf(like)
 	need := described(t)
