@@ -72,8 +72,8 @@ func TestInterfaceSchemaAndSignature(t *testing.T) {
 	}
 	for _, c := range []struct{ got, want string }{
 		{f.Signature("cut"), `cut(text: string, size?: integer|string = 3, mode?: "a"|"b", ...rest?: number[]) -> {a, b}`},
-		{(&Interface{Parameters: []Parameter{{Name: "l\u00e4nge", Required: true}, {Name: "a.b-c_d"}, {Name: "Kunden Nr"},
-			{Name: `a"b`}}}).Signature("m"), `m(länge: any, a.b-c_d?: any, "Kunden Nr"?: any, "a\"b"?: any)`},
+		{(&Interface{Parameters: []Parameter{{Name: "l\u00e4nge", Required: true}, {Name: "a.b-c_d"},
+			{Name: "Kunden Nr"}, {Name: `a"b`}}}).Signature("m"), `m(länge: any, a.b-c_d?: any, "Kunden Nr"?: any, "a\"b"?: any)`},
 		{(&Interface{Open: true}).Signature("any"), "any(...)"},
 		{(*Interface)(nil).Signature("any"), "any(...)"},
 		{(&Interface{}).Signature("now"), "now()"},
@@ -119,8 +119,8 @@ func TestInterfaceArrange(t *testing.T) {
 		{"a list by name before options", options, `[]`, `{"first":1,"rest":[2,3],"x":4}`, `[1,2,3]`, `{"x":4}`},
 		{"left out in an open interface", &Interface{Open: true, Parameters: position.Parameters}, `[]`,
 			`{"a":1,"c":3}`, `[1,7,3]`, `{}`},
-		{"left out without a default in an open interface", &Interface{Open: true, Parameters: append(position.Parameters,
-			Parameter{Name: "d", ReadBy: readByPosition})}, `[]`, `{"a":1,"d":4}`, `[1,7]`, `{"d":4}`},
+		{"left out without a default in an open interface", &Interface{Open: true,
+			Parameters: append(position.Parameters, Parameter{Name: "d", ReadBy: readByPosition})}, `[]`, `{"a":1,"d":4}`, `[1,7]`, `{"d":4}`},
 		{"left out at once in an open interface", &Interface{Open: true, Parameters: position.Parameters[2:]}, `[]`,
 			`{"x":1}`, `[]`, `{"x":1}`},
 		{"a list that is none", all, `[]`, `{"first":1,"rest":2}`, `[]`, `{"first":1,"rest":2}`},

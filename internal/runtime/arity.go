@@ -99,7 +99,8 @@ func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
 	}
 	var wrong []string
 	if len(fit.Skipped) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the call leaves out %s and gives a later one by name: read it by its name too",
+		wrong = append(wrong, fmt.Sprintf(
+			"the call leaves out %s and gives a later one by name: read it by its name too",
 			strings.Join(fit.Skipped, ", ")))
 	}
 	if fit.Surplus > 0 {

@@ -216,3 +216,29 @@ func TestParametersOfAnyName(t *testing.T) {
 		t.Errorf("%d requests for a name with a space", n)
 	}
 }
+
+// A program that looks for one parameter under several names and then by position takes one argument.
+func TestOneParameterInSeveralPlaces(t *testing.T) {
+	t.Parallel()
+	code := rig.Program(`	var v any
+	for _, name := range []string{"celsius", "c"} {
+		if x, ok := call.Kwargs[name]; ok {
+			v = x
+			break
+		}
+	}
+	if v == nil && len(call.Args) > 0 {
+		v = call.Args[0]
+	}
+	n, ok := v.(float64)
+	if !ok {
+		return nil, recurgent.Fail("invalid_input", "celsius must be a number")
+	}
+	return n*9/5 + 32, nil`)
+	wantGiven(t, declares(code, "celsius"), givenCall{args: []any{100}, want: 212},
+		givenCall{kwargs: map[string]any{"c": 0}, want: 32},
+		givenCall{args: []any{1, 2}, refuse: map[string]any{"surplus_arguments": 1.0}},
+		givenCall{args: []any{1}, want: 33.8},
+		givenCall{refuse: map[string]any{"missing_parameters": []any{"celsius"}}},
+		givenCall{args: []any{1}, kwargs: map[string]any{"c": 2}, refuse: map[string]any{}})
+}

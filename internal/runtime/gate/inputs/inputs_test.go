@@ -146,6 +146,12 @@ func TestInference(t *testing.T) {
 			"m(a?: string, b?: string) -> string name:a name:b"},
 		{"loop that breaks at the first hit", "",
 			"var v any\nfor _, name := range []string{\"a\", \"b\"} { if x, ok := call.Kwargs[name]; ok { v = x; break } }\nreturn v, nil", "m(a?: any) name:a alias:b"},
+		{"loop that breaks at the first hit, then a position", "",
+			"var v any\nfor _, name := range []string{\"a\", \"b\"} { if x, ok := call.Kwargs[name]; ok { v = x; break } }\nif v == nil && len(call.Args) > 0 { v = call.Args[0] }\nn, ok := v.(float64)\nif !ok " +
+				fail + "\nreturn n, nil", "m(a?: any) -> number alias:b"},
+		{"a position, then a name", "", "var v any\nif len(call.Args) > 0 { v = call.Args[0] }\nif x, ok := call.Kwargs[\"a\"]; ok { v = x }\nreturn v, nil", "m(a?: any)"},
+		{"a position and a name that are added", "",
+			"sum := 0.0\nif n, ok := call.Args[0].(float64); ok { sum = n }\nif n, ok := call.Kwargs[\"a\"].(float64); ok { sum += n }\nreturn sum, nil", "m(n?: number, a?: number) -> number position:n name:a"},
 		{"loop with a switch that breaks", "",
 			"n := 0\nfor _, name := range []string{\"a\", \"b\"} {\nswitch call.Kwargs[name].(type) {\ncase nil: break\ncase string: n++\n}\n}\nreturn n, nil", "m(a?: string, b?: string) -> integer name:a name:b"},
 		{"loop that gives up", "",

@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 )
@@ -51,7 +52,11 @@ func (s *scan) found(e ast.Expr, o occurrence, w *way) {
 	}
 	r = s.join(s.fallback[e], r)
 	t := s.takes(e)
-	for _, to := range []landing{{t.value, w.site}, {nil, w.site}} {
+	places := []landing{{t.value, w.site}, {nil, w.site}}
+	for _, v := range s.copies(t.value) {
+		places = append(places, landing{v, w.site})
+	}
+	for _, to := range places {
 		if to == (landing{}) || to.to == nil && s.info.Types[lastArgument(e)].Value != nil {
 			continue
 		}
@@ -66,6 +71,23 @@ func (s *scan) found(e ast.Expr, o occurrence, w *way) {
 	}
 	s.follow(r, e, w)
 	s.need(r, t, w)
+}
+
+// copies returns the variables that get the value of v as it is.
+func (s *scan) copies(v types.Object) (out []types.Object) {
+	for _, u := range s.uses[v] {
+		e, p := s.up(u)
+		to, values := sides(p)
+		i := slices.Index(values, e)
+		a, ok := p.(*ast.AssignStmt)
+		if i < 0 || len(to) != len(values) || ok && a.Tok != token.ASSIGN && a.Tok != token.DEFINE {
+			continue
+		}
+		if other := s.object(to[i]); other != nil && other != v {
+			out = append(out, other)
+		}
+	}
+	return out
 }
 
 // lastArgument returns the expression of the name or position that e reads.
