@@ -107,6 +107,31 @@ func TestFixLeavesBytes(t *testing.T) {
 	}
 }
 
+// Writers that are flushed, or may be by others, are not refused.
+func TestFixLeavesWriters(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	const create = `f, err := call.Create("a", "b"); if err != nil { return nil, err }; `
+	for name, source := range map[string]string{
+		"flushed": program("encoding/csv", "",
+			create+`w := csv.NewWriter(f); if err := w.Write(nil); err != nil { return nil, err }; w.Flush(); return f, f.Close()`),
+		"all at once": program("encoding/csv", "",
+			create+`w := csv.NewWriter(f); if err := w.WriteAll(nil); err != nil { return nil, err }; return f, f.Close()`),
+		"a file at the end": program("encoding/csv", "",
+			create+`defer f.Close(); w := csv.NewWriter(f); defer w.Flush(); if err := w.Write(nil); err != nil { return nil, err }; return f.Ref(), nil`),
+		"by a function": program("bufio", "func end(w *bufio.Writer) { _ = w.Flush() }",
+			create+`w := bufio.NewWriter(f); _, _ = w.WriteString("a"); end(w); return f, f.Close()`),
+		"of a list": program("encoding/csv", "",
+			create+`l := map[string]*csv.Writer{}; w := csv.NewWriter(f); l["a"] = w; for _, w := range l { w.Flush() }; return f, f.Close()`),
+		"in a function of its own": program("encoding/csv strings", "",
+			`var b strings.Builder; func() { w := csv.NewWriter(&b); defer w.Flush(); _ = w.Write(nil) }(); return b.String(), nil`),
+	} {
+		if fixed := g.Fix(source, report.Terms{}); len(fixed.Faults) > 0 {
+			t.Errorf("%s: refused: %v", name, fixed.Faults)
+		}
+	}
+}
+
 // goodPrograms returns the programs of other tests, by name.
 func goodPrograms(t testing.TB) map[string]string {
 	t.Helper()
