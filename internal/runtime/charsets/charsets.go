@@ -38,6 +38,9 @@ const sampled = 64 << 10
 // marks are the byte order marks.
 var marks = []struct{ mark, name string }{{"\xef\xbb\xbf", UTF8}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
 
+// wideMark is the byte order mark of UTF-32, which begins as that of UTF-16. The Encoding Standard lacks UTF-32.
+const wideMark = "\xff\xfe\x00\x00"
+
 // Guess reads a file and returns the name of its character set, or "" for binary data. A byte order mark has
 // precedence, then the parameter charset of the media type, then UTF-8 if the file is valid but for few bytes, then the
 // declaration of an XML or HTML document. Otherwise the name is guessed from the file's beginning, starting at the first byte that
@@ -140,6 +143,9 @@ func (s *scan) check(p []byte) {
 
 // name returns the character set of the bytes written so far, or "" for binary data. See Guess for the order.
 func (s *scan) name(mediaType string) string {
+	if bytes.HasPrefix(s.first, []byte(wideMark)) {
+		return ""
+	}
 	if name, _ := Marked(s.first); name != "" {
 		return name
 	}

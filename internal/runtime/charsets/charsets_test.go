@@ -119,7 +119,7 @@ func TestOtherKinds(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"zip": "PK\x03\x04" + strings.Repeat("\x00\x01ab", 200),
 		"PDF": "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", "PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
-		"gzip": "\x1f\x8b\x08\x00\x00"} {
+		"gzip": "\x1f\x8b\x08\x00\x00", "UTF-32": "\xff\xfe\x00\x00a\x00\x00\x00"} {
 		if got, err := Guess(strings.NewReader(text), "text/csv"); err != nil || got != "" {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -200,6 +200,7 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 	if h.at, err = url.Parse(q.URL); err != nil {
 		return nil, deny("the address cannot be read")
 	}
+	h.at.RawQuery = strings.ReplaceAll(h.at.RawQuery, " ", "%20") // url.URL escapes those of the path alone
 	if err := h.named(); err != nil {
 		return nil, err
 	}

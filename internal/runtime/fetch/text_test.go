@@ -196,6 +196,20 @@ func TestBytesOfBinaryBodies(t *testing.T) {
 	}
 }
 
+// Spaces in an address are escaped: servers answer 400 to a request line that has some.
+func TestSpacesInAddresses(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.RequestURI)
+	}))
+	t.Cleanup(server.Close)
+	r, _, failure := do(t.Context(), testClient(t, strings.TrimPrefix(server.URL, "http://")),
+		recurgent.Request{URL: server.URL + "/a b?q=red shoes&n=1"})
+	if failure != nil || r.Body != "/a%20b?q=red%20shoes&n=1" {
+		t.Errorf("got %+v, %+v", r, failure)
+	}
+}
+
 // An answer to HEAD has the header of a body, and no body.
 func TestHeadHasNoBodyToUnpack(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,67 @@ func TestFixLeavesValues(t *testing.T) {
 	}
 }
 
+// A file stays bytes where the program may need them.
+func TestFixLeavesBytes(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	for name, source := range map[string]string{
+		"what gzip has packed": program("compress/gzip encoding/csv", "",
+			`in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; z, err := gzip.NewReader(in); if err != nil { return nil, err }; rows, err := csv.NewReader(z).ReadAll(); return rows, err`),
+		"a digest": program("crypto/sha256", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; return sha256.Sum256(b), nil`),
+		"a digest of the text": program("crypto/sha256", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; text := string(b); return []any{text, sha256.Sum256([]byte(text))}, nil`),
+		"a size": program("", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; return []any{len(b), string(b)}, nil`),
+		"each byte": program("", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; var text []rune; for _, c := range b { text = append(text, rune(c)) }; return string(text), nil`),
+		"base64": program("encoding/base64", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; return base64.StdEncoding.EncodeToString(b), nil`),
+		"a signature": program("", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; if string(b[:2]) == "PK" { return nil, nil }; return string(b), nil`),
+		"decoded": program("", "",
+			`b, err := call.ReadFile(call.Arg(0, "f")); if err != nil { return nil, err }; text, err := call.DecodeText(b); return text, err`),
+		"a reader that goes on": program("io", "func open(call *recurgent.Call) (io.Reader, error) { in, err := call.Open(call.Args[0]); return in, err }",
+			`in, err := open(call); if err != nil { return nil, err }; b, err := io.ReadAll(in); return string(b), err`),
+		"a copy": program("io", "",
+			`in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; out, err := call.Create("a", "b"); if err != nil { return nil, err }; if _, err := io.Copy(out, in); err != nil { return nil, err }; return out, out.Close()`),
+		"two readers": program("bufio compress/gzip", "",
+			`in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; br := bufio.NewReader(in); if first, _ := br.Peek(2); len(first) == 2 { z, err := gzip.NewReader(br); return z != nil, err }; line, err := br.ReadString(10); return line, err`),
+		"a function of bytes": program("io", "func size(r io.Reader) int { p := make([]byte, 9); n, _ := r.Read(p); return n }",
+			`in, err := call.Open(call.Arg(0, "f")); if err != nil { return nil, err }; return size(in), nil`),
+	} {
+		if fixed := g.Fix(source, report.Terms{}); fixed.Text != source {
+			t.Errorf("%s: changed: %v", name, fixed.Fixes)
+		}
+	}
+}
+
+// Writers that are flushed, or may be by others, are not refused.
+func TestFixLeavesWriters(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	const create = `f, err := call.Create("a", "b"); if err != nil { return nil, err }; `
+	for name, source := range map[string]string{
+		"flushed": program("encoding/csv", "",
+			create+`w := csv.NewWriter(f); if err := w.Write(nil); err != nil { return nil, err }; w.Flush(); return f, f.Close()`),
+		"all at once": program("encoding/csv", "",
+			create+`w := csv.NewWriter(f); if err := w.WriteAll(nil); err != nil { return nil, err }; return f, f.Close()`),
+		"a file at the end": program("encoding/csv", "",
+			create+`defer f.Close(); w := csv.NewWriter(f); defer w.Flush(); if err := w.Write(nil); err != nil { return nil, err }; return f.Ref(), nil`),
+		"by a function": program("bufio", "func end(w *bufio.Writer) { _ = w.Flush() }",
+			create+`w := bufio.NewWriter(f); _, _ = w.WriteString("a"); end(w); return f, f.Close()`),
+		"of a list": program("encoding/csv", "",
+			create+`l := map[string]*csv.Writer{}; w := csv.NewWriter(f); l["a"] = w; for _, w := range l { w.Flush() }; return f, f.Close()`),
+		"in a function of its own": program("encoding/csv strings", "",
+			`var b strings.Builder; func() { w := csv.NewWriter(&b); defer w.Flush(); _ = w.Write(nil) }(); return b.String(), nil`),
+	} {
+		if fixed := g.Fix(source, report.Terms{}); len(fixed.Faults) > 0 {
+			t.Errorf("%s: refused: %v", name, fixed.Faults)
+		}
+	}
+}
+
 // goodPrograms returns the programs of other tests, by name.
 func goodPrograms(t testing.TB) map[string]string {
 	t.Helper()

@@ -207,11 +207,13 @@ type File struct {
 	name   string
 	buf    []byte // written but not yet sent to the host
 	err    error  // the first write error, or errClosed
+	late   bool   // written to after Close
 }
 
-// Write appends p to the file. It returns an error after Close, and once a write has failed.
+// Write appends p to the file. It returns an error after Close, which also fails the run, and once a write has failed.
 func (f *File) Write(p []byte) (int, error) {
 	if f.err != nil {
+		f.late = f.late || f.err == errClosed
 		return 0, f.err
 	}
 	written := 0

@@ -3,6 +3,7 @@ package recurgent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 )
 
 // This file is the runner's side. The gate hides it from programs.
@@ -27,11 +28,16 @@ type Streams interface {
 }
 
 // Finish closes the files that the program has created, which sends their buffered bytes to the host. It returns the
-// first error. The program has not seen that error, so its result must not count as a success.
+// first error, or one for a file that was written to after it was closed. The program has not seen that error, so its
+// result must not count as a success.
 func Finish(c *Call) error {
 	for _, f := range c.made {
 		if err := f.Close(); err != nil {
 			return err
+		}
+		if f.late {
+			return fmt.Errorf("the file %q was written to after it was closed: close or flush what writes to it first",
+				f.name)
 		}
 	}
 	return nil

@@ -441,7 +441,9 @@ func TestFileIsItsReference(t *testing.T) {
 	d.WantValue(d.Call(s, "given"), "string", "generated")
 
 	for name, c := range map[string]struct{ code, says string }{
-		"open":   {create + "\treturn f, nil", "is not closed: Close it"},
+		"open": {create + "\treturn f, nil", "is not closed: Close it"},
+		"late": {create + "\tif err := f.Close(); err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprint(f, \"more\")\n\treturn f, nil",
+			"was written to after it was closed"},
 		"passed": {create + "\to := call.Tool(\"reader\").Call(\"read\", f)\n\treturn o.ErrorMessage, nil", ""},
 		"buffer": {"\treturn bytes.NewBufferString(fmt.Sprint(\"text\")), nil", "bytes.Buffer has no JSON form"},
 		"error": {"\treturn map[string]any{\"error\": errors.New(fmt.Sprint(\"it failed\"))}, nil",

@@ -22,6 +22,10 @@ var (
 	progRows = rig.Program("\tin, err := call.Open(call.Arg(0, \"file\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tr := csv.NewReader(in)\n\tr.Comma = ';'\n\trows, err := r.ReadAll()\n"+
 		"\tif err != nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", err.Error())\n\t}\n\treturn rows, nil",
 		"encoding/csv")
+	// progWhole reads all of a table first.
+	progWhole = rig.Program("\tb, err := call.ReadFile(call.Arg(0, \"file\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tr := csv.NewReader(strings.NewReader(string(b)))\n\tr.Comma = ';'\n\trows, err := r.ReadAll()\n"+
+		"\tif err != nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", err.Error())\n\t}\n\treturn rows, nil",
+		"encoding/csv", "strings")
 	// progInfo describes a file, and counts its bytes and its characters.
 	progInfo = rig.Program("\tf := call.Arg(0, \"file\")\n\tinfo, err := call.FileInfo(f)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdata, err := call.ReadFile(f)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n"+
 		"\tin, err := call.OpenText(f)\n\tif err != nil {\n\t\treturn []any{info, len(data), err.Error()}, nil\n\t}\n\ttext, err := io.ReadAll(in)\n\treturn []any{info, len(data), utf8.RuneCount(text)}, err", "io", "unicode/utf8")
@@ -53,7 +57,7 @@ func utf16le(text string) []byte {
 // the model sees how it begins.
 func TestTextInAnyCharacterSet(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"table.rows": {progRows}, "table.info": {progInfo}})
+	m := rig.NewModel(t, rig.Script{"table.rows": {progRows}, "table.whole": {progWhole}, "table.info": {progInfo}})
 	d := rig.Start(t, m)
 	s := d.Session("table")
 	const text = "Name;Ort\r\nMüller;Köln\r\n"
@@ -61,6 +65,8 @@ func TestTextInAnyCharacterSet(t *testing.T) {
 	for name, data := range map[string][]byte{"utf-8": []byte(text), "marked": []byte("\ufeff" + text),
 		"utf-16le": utf16le(text), "windows-1252": latin} {
 		d.WantValue(d.Call(s, "rows", uploaded(d, "a.csv", "text/csv", data)),
+			[]any{[]any{"Name", "Ort"}, []any{"Müller", "Köln"}}, "")
+		d.WantValue(d.Call(s, "whole", uploaded(d, "a.csv", "text/csv", data)),
 			[]any{[]any{"Name", "Ort"}, []any{"Müller", "Köln"}}, "")
 		encoding := strings.Replace(name, "marked", "utf-8", 1)
 		info := object{"name": "a.csv", "media_type": "text/csv", "encoding": encoding, "bytes": float64(len(data))}

@@ -42,6 +42,7 @@ func (m *fixer) faults() {
 	m.leftOut()
 	m.characters()
 	m.unreadErrors()
+	m.unflushed()
 	m.hiddenFields()
 	m.sharedTags()
 	if m.begun() {

@@ -36,7 +36,7 @@ func (m *fixer) ordered(n *ast.BinaryExpr) bool {
 	default:
 		return false
 	}
-	name, declared := m.lessName()
+	name, declared := m.helper("lessOfJSON", lessThan)
 	edits := []edit{m.replace(n, not+name+"("+x+", "+y+")")}
 	if !declared {
 		if len(m.edits) > 0 {
@@ -47,14 +47,13 @@ func (m *fixer) ordered(n *ast.BinaryExpr) bool {
 	return m.useHost("values of JSON have no < in Go: numbers and texts are compared", edits...)
 }
 
-// lessName returns the name of the comparing function, and whether the program has it already.
-func (m *fixer) lessName() (name string, declared bool) {
+// helper returns the name of a function that fixes add to the program, and whether the program has it already.
+func (m *fixer) helper(like, text string) (name string, declared bool) {
 	for _, d := range m.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if ok && f.Body != nil && strings.HasPrefix(f.Name.Name, "lessOfJSON") &&
-			strings.HasSuffix(lessThan, m.text(f.Body)[1:]) {
+		if ok && f.Body != nil && strings.HasPrefix(f.Name.Name, like) && strings.HasSuffix(text, m.text(f.Body)[1:]) {
 			return f.Name.Name, true
 		}
 	}
-	return m.unused("lessOfJSON"), false
+	return m.unused(like), false
 }

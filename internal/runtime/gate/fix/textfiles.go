@@ -8,10 +8,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// textReaders are functions that read only text from their argument.
-var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder",
-	"encoding/xml.NewDecoder", allow.Page + ".Parse"}
-
 // textFiles opens a file as text if the program reads it only as text. Spreadsheets save text with byte order marks and
 // in various character sets.
 func (m *fixer) textFiles() {
@@ -20,41 +16,43 @@ func (m *fixer) textFiles() {
 		if !ok {
 			return true
 		}
-		if s, ok := call.Fun.(*ast.SelectorExpr); ok && m.opensFile(s) && m.readAsText(call) {
-			m.fix("the file is read as text", m.replace(s.Sel, "OpenText"))
+		s, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		switch owner, name := m.hostMember(s); {
+		case owner != "Call" || name != "Open" && name != "ReadFile" || m.newTextFlow().result(call) != isText:
+		case name == "Open":
+			m.fix(readAsText, m.replace(s.Sel, "OpenText"))
+		case len(call.Args) == 1:
+			m.readText(call, s)
 		}
 		return true
 	})
 }
 
-func (m *fixer) opensFile(s *ast.SelectorExpr) bool {
-	owner, name := m.hostMember(s)
-	return owner == "Call" && name == "Open"
-}
+const readAsText = "the file is read as text"
 
-// readAsText reports whether the program passes the file that a call opens to readers of text and uses it in no other
-// way.
-func (m *fixer) readAsText(call *ast.CallExpr) bool {
-	as, ok := m.parents[call].(*ast.AssignStmt)
-	if !ok || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
-		return false
+// textOfFile is ReadFile for text.
+const textOfFile = `(call *recurgent.Call, file any) ([]byte, error) { // all of a text, as UTF-8
+	in, err := call.OpenText(file)
+	if err != nil {
+		return nil, err
 	}
-	v := m.variable(as.Lhs[0])
-	if v == nil || !m.setOnce(v, as) {
-		return false
-	}
-	read := false
-	for _, id := range m.usesOf(v) {
-		if id == as.Lhs[0] {
-			continue
+	return io.ReadAll(in)
+}`
+
+// readText replaces a call of ReadFile by a function that reads text.
+func (m *fixer) readText(call *ast.CallExpr, s *ast.SelectorExpr) {
+	name, declared := m.helper("readText", textOfFile)
+	edits := []edit{m.replace(s, name), m.before(call.Args[0], m.text(s.X)+", ")}
+	if !declared {
+		if len(m.edits) > 0 {
+			return // another edit of this round may declare it
 		}
-		to, ok := m.parents[id].(*ast.CallExpr)
-		if !ok || to.Fun == id || !slices.Contains(textReaders, m.calledName(to)) {
-			return false
-		}
-		read = true
+		edits = append(edits, m.end("func "+name+textOfFile))
 	}
-	return read
+	m.useHost(readAsText, edits...)
 }
 
 // downloaders are names, in lower case, of invented functions and methods that fetch a file.
