@@ -525,7 +525,7 @@ func TestFileParameters(t *testing.T) {
 	}
 	p := Parameter{Name: "list", Type: typeFile}
 	if got, want := string(p.JSONSchema()),
-		`{"description":"a file: {\"$file\": \"file_...\"}, the reference that an upload (POST /v1/files) answers with","properties":{"$file":{"type":"string"}},"required":["$file"],"type":"object"}`; got != want {
+		`{"description":"a file: {\"$file\": \"file_...\"}, the reference that an upload answers with (the tool upload_file, or POST /v1/files)","properties":{"$file":{"type":"string"}},"required":["$file"],"type":"object"}`; got != want {
 		t.Errorf("got %s", got)
 	}
 	p.Description = "of names"

@@ -11,7 +11,7 @@ import (
 const fileReference = `{"type":"object","required":["$file"],"properties":{"$file":{"type":"string"}}}`
 
 // ofFile is the default description of a parameter that takes a file.
-const ofFile = `a file: {"$file": "file_..."}, the reference that an upload (POST /v1/files) answers with`
+const ofFile = `a file: {"$file": "file_..."}, the reference that an upload answers with (the tool upload_file, or POST /v1/files)`
 
 // Takes returns the schema of the parameter's value, or nil if it may be anything.
 func (p *Parameter) Takes() json.RawMessage {

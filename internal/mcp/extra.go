@@ -87,11 +87,16 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 		Args      []json.RawMessage `json:"args"`
 		Kwargs    json.RawMessage   `json:"kwargs"`
 		SessionID string            `json:"session_id"`
-		Timeout   int64             `json:"timeout_ms"`
+		Timeout   *int64            `json:"timeout_ms"`
 	}
 	err := decode(arguments, &in)
 	if err == nil {
 		err = agent.Names(&in.Role, &in.Method)
+	}
+	if in.Timeout == nil {
+		in.Timeout = new(int64) // the default
+	} else if err == nil && *in.Timeout < 1 {
+		err = &agent.InputError{Pointer: "/timeout_ms", Detail: "must be 1 or more"}
 	}
 	if err != nil {
 		return unfit(ctx, req, err, refused(err))
@@ -103,7 +108,7 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 		return unfit(ctx, req, err, refused(err))
 	}
 	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs,
-		SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx),
+		SessionID: in.SessionID, Timeout: time.Duration(*in.Timeout) * time.Millisecond, Owner: owner(ctx),
 		Operates: operates(ctx)}
 	return s.call(ctx, req, q, nil)
 }
@@ -149,6 +154,9 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 	}
 	if err := decode(arguments, &in); err != nil {
 		return refused(err), nil
+	}
+	if in.CallID == "" {
+		return refused(&agent.InputError{Pointer: "/call_id", Detail: "is required: the result of the call has it"}), nil
 	}
 	unknown := fmt.Sprintf("there is no call %q", in.CallID)
 	// to others the call does not exist

@@ -191,6 +191,32 @@ func TestTextsWithoutEscapes(t *testing.T) {
 	}
 }
 
+// Arguments that a built-in tool does not take are refused with the reason.
+func TestArgumentsOfBuiltInTools(t *testing.T) {
+	t.Parallel()
+	f := &fake{value: "1"}
+	c := offering(t, f, nil)
+	for _, x := range []struct{ tool, arguments, want string }{
+		{"judge_call", `{"verdict":"right"}`, "arguments/call_id is required"},
+		{"call_method", `{"role":"r","method":"m","timeout_ms":0}`, "arguments/timeout_ms must be 1 or more"},
+		{"call_method", `{"role":"r","method":"m","timeout_ms":-5}`, "arguments/timeout_ms must be 1 or more"},
+		{"call_method", `{"role":"r","method":"m","timeout_ms":null}`, ""},
+		{"call_method", `{"role":"r","method":"m","timeout_ms":1}`, ""},
+	} {
+		f.asked = runtime.CallRequest{}
+		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: x.tool,
+			Arguments: json.RawMessage(x.arguments)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := res.Content[0].(*sdk.TextContent)
+		if res.IsError != (x.want != "") || !strings.HasPrefix(text.Text, x.want) ||
+			(f.asked.Method != "") != (x.want == "") {
+			t.Errorf("%s %s: %q, want %q; asked %+v", x.tool, x.arguments, text.Text, x.want, f.asked)
+		}
+	}
+}
+
 // An error that kept a call from taking place is a protocol error, with a code that shows whose fault it is.
 func TestErrorsOfTheProtocol(t *testing.T) {
 	t.Parallel()

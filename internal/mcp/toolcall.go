@@ -19,10 +19,26 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 		return s.run(ctx, req)
 	}
 	if task, err := wantsTask(ctx, req); err != nil || task && t.of != catalog.CallInSession {
-		return nil, cmp.Or(err, error(&jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
-			Message: req.Params.Name + " cannot be a task"}))
+		return nil, cmp.Or(err, error(noSuchTask(req.Params.Name)))
 	}
 	return s.extra(ctx, t, req)
+}
+
+// noSuchTask is the error for a built-in tool as a task, whose code the protocol demands. The SDK replaces the message
+// of an error that is a *jsonrpc.Error of that code, but not of one that can only be read as one.
+type noSuchTask string
+
+func (e noSuchTask) Error() string {
+	return string(e) + " cannot be a task: call it without the member task"
+}
+
+// As implements the interface of errors.As.
+func (e noSuchTask) As(target any) bool {
+	t, ok := target.(**jsonrpc.Error)
+	if ok {
+		*t = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: e.Error()}
+	}
+	return ok
 }
 
 // passed is a placeholder: the SDK lists a tool only if it has a handler, but answer calls all tools itself.

@@ -522,7 +522,8 @@ func TestMCPTasksOfHostileClients(t *testing.T) {
 	}
 	for name, arguments := range map[string]object{"find_tools": {"query": "x"}, "judge_call": {}, "new_session": {},
 		"upload_file": {}} {
-		c.refused("tools/call", object{"name": name, "arguments": arguments, "task": object{}}, -32601, "")
+		c.refused("tools/call", object{"name": name, "arguments": arguments, "task": object{}}, -32601,
+			name+" cannot be a task")
 	}
 	c.refused("tools/call", object{"name": "no__tool", "arguments": object{}, "task": object{}}, -32602, "unknown tool")
 	c.refused("tools/call", object{"name": "calculator__add", "arguments": object{"args": 7}, "task": object{}}, -32602,
