@@ -341,8 +341,8 @@ func TestDo(t *testing.T) {
 		}
 	}, reply(200, `{"repair_enabled":false,"newer":1}`), reply(204, ""), reply(200, `{`))
 	for _, url := range []string{"127.0.0.1:8420", "ftp://a", "http://"} {
-		if _, err := New(Options{URL: url}); err == nil {
-			t.Errorf("a client of %s", url)
+		if _, err := New(Options{URL: url}); err == nil || !strings.Contains(err.Error(), "such as http://") {
+			t.Errorf("a client of %s: %v", url, err)
 		}
 	}
 }

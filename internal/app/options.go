@@ -290,15 +290,20 @@ func (o *Options) measured() (names []agent.Namespace) {
 	return names
 }
 
+// notURL refuses a text that is not an http or https URL. shown is the text without secrets.
+func notURL(name, text, shown string) error {
+	if with, err := url.Parse("http://" + text); err == nil && !strings.Contains(text, "//") && with.Port() != "" {
+		return refuse(name, "%q is not an http or https URL; write http://%s", shown, shown)
+	}
+	return refuse(name, "%q is not an http or https URL", shown)
+}
+
 // CheckURL returns an *OptionError of that name unless the text is an http or https URL without user, query and
 // fragment.
 func CheckURL(name, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		if with, err := url.Parse("http://" + text); err == nil && !strings.Contains(text, "//") && with.Port() != "" {
-			return refuse(name, "%q is not an http or https URL; write http://%s", text, text)
-		}
-		return refuse(name, "%q is not an http or https URL", text)
+		return notURL(name, text, text)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return refuse(name, "must have neither user, query nor fragment")

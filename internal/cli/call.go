@@ -65,7 +65,7 @@ answers or it refuses the request.`,
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
 	c.Flags().StringArrayVar(&errand.files, "file", nil,
-		"file to upload, NAME=FILE; the keyword argument NAME refers to it; may be repeated")
+		"file to upload, NAME=FILE, - for standard input; the keyword argument NAME refers to it; may be repeated")
 	c.Flags().StringVar(&errand.download.dir, "out", "",
 		"directory for the files that the value refers to; it is made if it is missing")
 	c.Flags().BoolVar(&errand.download.overwrite, "overwrite", false, "let --out replace files that exist")
@@ -88,6 +88,7 @@ type callErrand struct {
 	session string
 	stream  bool
 	raw     bool
+	sent    client.CallRequest
 
 	files    []string // NAME=FILE
 	download download
@@ -123,6 +124,7 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 	if _, terminal := t.sh.terminal(t.sh.Stderr); terminal || !t.stream { // otherwise the progress lines contain it
 		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(reply.CallID, 0))
 	}
+	t.sent = r
 	if err := t.print(reply, raw); err != nil || t.download.dir == "" {
 		return err
 	}
@@ -170,21 +172,21 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 		}
 		return nil
 	case !o.OK():
-		return exitWith(ExitFailed, failureOf(reply))
+		return exitWith(ExitFailed, errors.New(failureOf(reply)+localFile(t.sent, &o)))
 	}
 	return exitWith(ExitFailed, t.value(o.Value))
 }
 
 // failureOf describes an error outcome. Where the message only says that retries were used up, it adds the last failure
 // and the command that explains the call.
-func failureOf(reply runtime.Reply) error {
+func failureOf(reply runtime.Reply) string {
 	o := reply.Outcome
 	said := fmt.Sprintf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType, o.ErrorMessage)
 	if last, ok := o.Metadata["raw_error_message"].(string); ok {
 		said += fmt.Sprintf(" The last failure: %v: %s; recurgentd why %s explains the call",
 			o.Metadata["raw_error_type"], last, reply.CallID)
 	}
-	return errors.New(said)
+	return said
 }
 
 // value prints the value. With --raw, a string is printed without quotes, and on a terminal without control sequences.

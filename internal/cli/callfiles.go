@@ -9,15 +9,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"mime"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
+	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
@@ -35,7 +39,7 @@ func (t *callErrand) filesFit() error {
 				fmt.Errorf("--file: %q is not NAME=FILE, such as --file %s=%s, where the program reads the argument %s",
 					item, such, item, such))
 		}
-		if _, err := os.Stat(file); err != nil {
+		if _, err := os.Stat(file); err != nil && file != "-" {
 			return exitWith(ExitUsage, fmt.Errorf("--file: %w", err))
 		}
 	}
@@ -53,7 +57,7 @@ func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.R
 	}
 	for _, item := range t.files {
 		name, file, _ := strings.Cut(item, "=")
-		f, err := uploadFile(ctx, c, file, t.session)
+		f, err := uploadFile(ctx, c, t.sh, file, t.session)
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +67,14 @@ func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.R
 	return json.Marshal(all)
 }
 
-// uploadFile uploads a local file.
-func uploadFile(ctx context.Context, c *client.Client, name, session string) (agent.File, error) {
+// uploadFile uploads a local file, or standard input for "-".
+func uploadFile(ctx context.Context, c *client.Client, sh Shell, name, session string) (agent.File, error) {
+	about := agent.File{Name: filepath.Base(name), MediaType: typeOf(name), SessionID: session}
+	if name == "-" {
+		about.Name = "stdin"
+		f, err := c.Upload(ctx, about, sh.Stdin, -1)
+		return f, exitWith(ExitUnreachable, err)
+	}
 	r, err := os.Open(name)
 	if err != nil {
 		return agent.File{}, exitWith(ExitUsage, err)
@@ -72,14 +82,37 @@ func uploadFile(ctx context.Context, c *client.Client, name, session string) (ag
 	defer r.Close()
 	info, err := r.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", name)
+		err = fmt.Errorf("%s is not a regular file; - is standard input", name)
 	}
 	if err != nil {
 		return agent.File{}, exitWith(ExitUsage, err)
 	}
-	f, err := c.Upload(ctx, agent.File{Name: filepath.Base(name), MediaType: typeOf(name), SessionID: session}, r,
-		info.Size())
+	f, err := c.Upload(ctx, about, r, info.Size())
 	return f, exitWith(ExitUnreachable, err)
+}
+
+// localFile returns a hint for a call that failed because an argument is the name of a local file, or "".
+func localFile(r client.CallRequest, o *agent.Outcome) string {
+	if o.ErrorType != agent.ErrInvalidInput && o.ErrorType != agent.ErrFileNotFound {
+		return ""
+	}
+	named := map[string]json.RawMessage{}
+	_ = json.Unmarshal(r.Kwargs, &named) // they were sent, so they are an object
+	for i, a := range r.Args {
+		named[fmt.Sprintf("NAME %d", i)] = a
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		var file string
+		if json.Unmarshal(named[name], &file) != nil || !strings.Contains(o.ErrorMessage, runtime.Clip(file, 64)) { // as the daemon names it
+			continue
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			parameter, _, _ := strings.Cut(name, " ")
+			return fmt.Sprintf("; --file %s sends the file here as that argument",
+				why.Argument(parameter+"="+file))
+		}
+	}
+	return ""
 }
 
 // typeOf guesses a file's media type from its extension.
@@ -122,7 +155,7 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 	}
 	defer root.Close()
 	taken := map[string]bool{}
-	var missed []string
+	var missed []error
 	for _, id := range ids {
 		var f agent.File
 		if err := c.Get(ctx, client.FilePath(id), &f); err != nil {
@@ -141,19 +174,20 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 		}
 		fmt.Fprintf(say, "saved %s (%d bytes)\n", text.Clean(filepath.Join(d.dir, name), 400), f.Bytes)
 	}
-	if len(missed) > 0 {
-		return errors.New(strings.Join(missed, "; "))
-	}
-	return nil
+	return errors.Join(missed...)
 }
 
-// again returns the reason why a file was not saved, and the command that saves it.
-func (d *download) again(id string, err error) string {
+// again returns the reason why a file was not saved, and the command that saves it if it exists.
+func (d *download) again(id string, err error) error {
+	var no *client.Refusal
+	if errors.As(err, &no) && no.Status == http.StatusNotFound {
+		return err
+	}
 	command := "recurgentd files get " + why.Argument(id) + " --out " + why.Argument(d.dir)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Sprintf("%v; %s --overwrite replaces it", err, command)
+		return fmt.Errorf("%w; %s --overwrite replaces it", err, command)
 	}
-	return fmt.Sprintf("%v; %s saves the file", err, command)
+	return fmt.Errorf("%w; %s saves the file", err, command)
 }
 
 // An existsError names a file that is in the way of a download. It is fs.ErrExist.

@@ -313,6 +313,8 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--provider", "record", "--openai-base-url", "http://x/v1"}, nil, []string{"recording"}},
 		{ServeScope, []string{"--openai-base-url", "localhost:11434"}, nil,
 			[]string{"openai-base-url", "--openai-base-url"}},
+		{ServeScope, nil, map[string]string{"OPENAI_BASE_URL": "127.0.0.1:8080/v1"},
+			[]string{`"127.0.0.1:8080/v1" is not an http or https URL; write http://127.0.0.1:8080/v1`}},
 		{ServeScope, []string{"--openai-base-url", "http://user:secret@h/v1"}, nil, []string{"openai-base-url"}},
 		{ServeScope, []string{"--openai-base-url", "https://h/v1?api_key=geheim"}, nil,
 			[]string{"openai-base-url", "OPENAI_BASE_URL"}},

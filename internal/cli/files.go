@@ -33,7 +33,7 @@ file is referred to as {"$file": "ID"}, also in arguments. recurgentd call --fil
 	list := add(operation{use: "list", short: "List your files, newest first",
 		run: func(t *errand) error { return t.files(owner) }})
 	list.Flags().StringVar(&owner, "owner", "", "whose files (scope operate; default: yours)")
-	put := add(operation{use: "put FILE", short: "Upload a file and print its id", example: "sales.csv", least: 1,
+	put := add(operation{use: "put FILE", short: "Upload a file, - for standard input, and print its id", example: "sales.csv", least: 1,
 		most: 1, run: func(t *errand) error { return t.putFile(session) }})
 	put.Flags().StringVar(&session, "session", "", "id of the session that it is erased with")
 	get := add(operation{use: "get ID", short: "Download a file into a directory", example: "FILE --out reports",
@@ -68,7 +68,7 @@ func (t *errand) files(owner string) error {
 }
 
 func (t *errand) putFile(session string) error {
-	f, err := uploadFile(t.ctx, t.c, t.args[0], session)
+	f, err := uploadFile(t.ctx, t.c, t.sh, t.args[0], session)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,11 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 			return err
 		}
 		foreign = r.Code == "" || r.Code == noSuchRoute
-		r.Hint = cmp.Or(whatThereIs(cmd), r.Hint)
+		r.Hint = cmp.Or(listFor(r.Detail), whatThereIs(cmd), r.Hint)
+	case http.StatusForbidden:
+		if r.Code == "insufficient_scope" { // the daemon's hint explains members that are not shown
+			r.Hint = "who runs the daemon gives tokens their scopes"
+		}
 	}
 	if foreign {
 		r.Hint = "is there a recurgentd at " + c.URL() + "? --url or RECURGENT_URL is its address without a path " +
@@ -92,6 +96,20 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 		r.Hint = ""
 	}
 	return err
+}
+
+// listFor returns a hint at the command that lists what the daemon says is missing, or "".
+func listFor(detail string) string {
+	for _, x := range []struct{ what, hint string }{
+		{"namespace", "recurgentd namespaces list lists what there is"},
+		{"file", "recurgentd files list lists what there is"},
+		{"proposed contract", "recurgentd inbox --kind proposal lists what there is"},
+	} {
+		if strings.HasPrefix(detail, "there is no "+x.what+" ") {
+			return x.hint
+		}
+	}
+	return ""
 }
 
 // whatThereIs returns a hint at the command that lists valid arguments of cmd, or "".
@@ -110,8 +128,7 @@ func whatThereIs(cmd *cobra.Command) string {
 		return "recurgentd call without --session makes a session and prints its id"
 	case cmd.Name() == "undo":
 		return "recurgentd tools audit lists the operations"
-	case cmd.HasParent() && (cmd.Parent().Name() == "files" || cmd.Parent().Name() == "connections" ||
-		cmd.Parent().Name() == "namespaces"):
+	case cmd.HasParent() && (cmd.Parent().Name() == "connections" || cmd.Parent().Name() == "namespaces"):
 		return "recurgentd " + cmd.Parent().Name() + " list lists what there is"
 	}
 	return ""

@@ -101,3 +101,22 @@ func TestHints(t *testing.T) {
 		}
 	}
 }
+
+// Hints at lists are about what is missing, whatever the command is about.
+func TestHintsAtLists(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string]string{`there is no namespace "x"`: "recurgentd namespaces list",
+		"there is no file x": "recurgentd files list", `there is no proposed contract "x"`: "recurgentd inbox",
+		`there is no program of "a" "b"`: "recurgentd tools list"} {
+		r := &client.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: detail}
+		err := inCommands(&cobra.Command{Use: "call ROLE METHOD"}, client.New("http://127.0.0.1:1", "", nil), r)
+		if err == nil || !strings.HasPrefix(r.Hint, want) {
+			t.Errorf("%s: %q, want %s", detail, r.Hint, want)
+		}
+	}
+	r := &client.Refusal{Status: http.StatusForbidden, Code: "insufficient_scope", Hint: "missing names the scope"}
+	if err := inCommands(&cobra.Command{}, client.New("http://127.0.0.1:1", "", nil), r); err == nil ||
+		r.Hint != "who runs the daemon gives tokens their scopes" {
+		t.Errorf("of a scope: %q", r.Hint)
+	}
+}

@@ -59,9 +59,9 @@ class AsyncClient:
         """A role in a session of its own."""
         return (await self.session(name)).role()
 
-    async def run_function(self, name: str, arguments: Mapping[str, Any] | str, session: AsyncSession | None = None) -> Reply:
+    async def run_function(self, name: str, arguments: Mapping[str, Any] | str, session: AsyncSession | None = None, *, strict: bool = False) -> Reply:
         """Runs a function tool with the arguments that a model wrote, in a session given or in one of its own."""
-        return await self.run(self.client.run_function, name, arguments, _session(session))
+        return await self.run(self.client.run_function, name, arguments, _session(session), strict=strict)
 
     async def cancel(self, call_id: str) -> None:
         """Asks a call to end; one that has ended stays as it is."""
@@ -132,9 +132,9 @@ class AsyncClient:
         """The methods of a role that have a program, without its code."""
         return self.iterate(self.client.methods(role))
 
-    def functions(self, format: str = "openai") -> AsyncIterator[dict[str, Any]]:
+    def functions(self, format: str = "openai", *, strict: bool = False) -> AsyncIterator[dict[str, Any]]:
         """The methods as tools of model APIs or of MCP."""
-        return self.iterate(self.client.functions(format))
+        return self.iterate(self.client.functions(format, strict=strict))
 
     def events(self, after: str | None = None) -> AsyncIterator[Event]:
         """Every call that ends from now on, or after the call of that id, until the caller stops."""

@@ -12,7 +12,7 @@ from ._errors import Problem, RecurgentError, Unreachable
 from ._events import Event, read
 from ._http import FIRST_PAUSE, LONGEST_PAUSE, PASSING, Request, Transport, problem, query, segment
 from ._session import Role, Session
-from ._values import File, Prediction, Reply, Tool, Verdict, file_id, file_of, reply_of
+from ._values import File, Prediction, Reply, Tool, Verdict, file_id, file_of, media_type_of, reply_of
 
 MARGIN = 30.0  # seconds that a reply may take longer than its call
 SILENCE = 45.0  # seconds: three pings missed, the connection is taken for dead
@@ -111,9 +111,11 @@ class Client:
             self.transport.sleep(look)
             look = min(2 * look, LONGEST_LOOK)
 
-    def run_function(self, name: str, arguments: Mapping[str, Any] | str, session: Session | None = None) -> Reply:
-        """Runs a function tool with the arguments that a model wrote, in a session given or in one of its own."""
+    def run_function(self, name: str, arguments: Mapping[str, Any] | str, session: Session | None = None, *, strict: bool = False) -> Reply:
+        """Runs a function tool with the arguments that a model wrote, in a session given or in one of its own. `strict` says that the model was shown functions(strict=True) or functions("gemini")."""
         body: dict[str, Any] = {"arguments": arguments}
+        if strict:
+            body["strict"] = True
         if session is not None:
             body["session_id"] = session.id
         return self.call(f"/v1/functions/{segment(name)}", body)
@@ -154,11 +156,14 @@ class Client:
 
     def upload(self, data: bytes | IO[bytes] | os.PathLike[str], *, name: str | None = None, media_type: str | None = None,
                session: Session | None = None) -> File:
-        """Uploads bytes, a binary file that is open, or the file at a path (pathlib.Path), whose name it gets. It is erased with the session given; else it expires. It is not sent again after a lost reply, which would make a second file."""
+        """Uploads bytes, a binary file that is open, or the file at a path (pathlib.Path), whose name it gets, and the media type of that name. It is erased with the session given; else it expires. It is not sent again after a lost reply, which would make a second file."""
+        if isinstance(data, str):
+            raise TypeError("a text is neither bytes nor a path: write text.encode() or pathlib.Path(text)")
         if isinstance(data, os.PathLike):
             path = os.fspath(data)
             with open(path, "rb") as opened:
-                return self.upload(opened, name=os.path.basename(path) if name is None else name, media_type=media_type, session=session)
+                return self.upload(opened, name=os.path.basename(path) if name is None else name,
+                                   media_type=media_type or media_type_of(path), session=session)
         headers = {"Content-Type": media_type or "application/octet-stream"}
         path = "/v1/files" + query({"name": name, "session_id": session.id if session is not None else None})
         return file_of(self.transport.json(Request("POST", path, data=data, headers=headers, repeatable=False)))
@@ -237,9 +242,9 @@ class Client:
         """The methods of a role that have a program, without its code."""
         return self.pages(f"/v1/tools/{segment(role)}/methods", "data")
 
-    def functions(self, format: str = "openai") -> Iterator[dict[str, Any]]:
-        """The methods as tools of model APIs (openai) or of MCP (mcp)."""
-        return self.pages("/v1/tools", "tools", format=format)
+    def functions(self, format: str = "openai", *, strict: bool = False) -> Iterator[dict[str, Any]]:
+        """The methods as tools of model APIs (openai, openai-responses, anthropic, gemini) or of MCP (mcp). `strict` has schemas for models that are held to them (openai and openai-responses)."""
+        return self.pages("/v1/tools", "tools", format=format, strict="true" if strict else None)
 
     # Events
 

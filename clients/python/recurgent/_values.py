@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import mimetypes
+import os
 from dataclasses import dataclass
 from typing import Any, Mapping, TypedDict
 
@@ -73,6 +75,15 @@ class File:
 def file_of(members: dict[str, Any]) -> File:
     """Reads a file; members that are not known are left out."""
     return File(**{name: members[name] for name in File.__dataclass_fields__ if name in members})
+
+
+_TEXTS = {".csv": "text/csv", ".txt": "text/plain", ".log": "text/plain", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl"}  # as recurgentd call --file has them
+
+
+def media_type_of(path: str) -> str | None:
+    """The media type of a file's name, which a packed file (data.csv.gz) has not."""
+    found, packed = mimetypes.guess_type(path)
+    return None if packed else _TEXTS.get(os.path.splitext(path)[1].lower(), found)
 
 
 def file_id(file: File | Mapping[str, Any] | str) -> str:

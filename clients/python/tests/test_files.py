@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import io
+import json
 import pathlib
 import tempfile
 
 from recurgent import File, Problem, Unreachable
+from recurgent._values import media_type_of
 
 from .fake import REPLY, SESSION, answer, refusal
 from .test_client import WithDaemon
@@ -21,12 +23,27 @@ class Files(WithDaemon):
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory) / "ä b.csv"
             path.write_bytes(b"a,b\n")
-            self.assertEqual(client.upload(path, media_type="text/csv"), CSV)
+            self.assertEqual(client.upload(path), CSV)
+            with self.assertRaisesRegex(TypeError, "pathlib.Path"):
+                client.upload(str(path))  # type: ignore[arg-type]
         self.assertEqual(client.upload(io.BytesIO(b"a,b\n"), name="x", session=session), CSV)
         self.assertEqual(client.upload(b"a,b\n"), CSV)
         self.assertEqual(daemon.lines()[1:], ["POST /v1/files?name=%C3%A4+b.csv", "POST /v1/files?name=x&session_id=sess_1", "POST /v1/files"])
         self.assertEqual([asked.data for asked in daemon.asked[1:]], 3 * [b"a,b\n"])
         self.assertEqual([asked.headers["Content-Type"] for asked in daemon.asked[1:]], ["text/csv", "application/octet-stream", "application/octet-stream"])
+
+    def test_media_types_of_names(self) -> None:
+        self.assertEqual([media_type_of(name) for name in ("a.CSV", "/x/a.log", "a.html", "a.csv.gz", "a")],
+                         ["text/csv", "text/plain", "text/html", None, None])
+
+    def test_functions_for_models_that_are_held_to_schemas(self) -> None:
+        daemon = self.daemon(answer(200, {"tools": [], "next_cursor": None}), answer(200, {"tools": [], "next_cursor": None}), answer(200, REPLY), answer(200, REPLY))
+        client = daemon.client()
+        self.assertEqual([*client.functions("openai-responses", strict=True), *client.functions()], [])
+        client.run_function("f", {}, strict=True)
+        client.run_function("f", {})
+        self.assertEqual(daemon.lines()[:2], ["GET /v1/tools?format=openai-responses&strict=true", "GET /v1/tools?format=openai"])
+        self.assertEqual([json.loads(asked.data) for asked in daemon.asked[2:]], [{"arguments": {}, "strict": True}, {"arguments": {}}])
 
     def test_an_upload_that_is_refused_for_the_moment_begins_again(self) -> None:
         daemon = self.daemon(refusal(503, "bodies_full"), answer(201, STORED))

@@ -86,9 +86,9 @@ export class Client {
     }
   }
 
-  /** Runs a function tool with the arguments that a model wrote, in a session given or in one of its own. */
-  runFunction(name: string, args: Record<string, unknown> | string, options: Abortable & { session?: Session } = {}): Promise<Reply> {
-    const body = { arguments: args, ...(options.session && { session_id: options.session.id }) };
+  /** Runs a function tool with the arguments that a model wrote, in a session given or in one of its own. `strict` says that the model was shown functions of `strict` or of gemini. */
+  runFunction(name: string, args: Record<string, unknown> | string, options: Abortable & { session?: Session; strict?: boolean } = {}): Promise<Reply> {
+    const body = { arguments: args, ...(options.strict && { strict: true }), ...(options.session && { session_id: options.session.id }) };
     return this.awaitCall(`/v1/functions/${segment(name)}`, body, key(), { signal: options.signal });
   }
 
@@ -150,9 +150,9 @@ export class Client {
     return this.pages(`/v1/tools/${segment(role)}/methods`, "data");
   }
 
-  /** The methods as tools of model APIs (openai, openai-responses, anthropic, gemini) or of MCP (mcp). */
-  functions(format = "openai"): AsyncGenerator<Record<string, unknown>> {
-    return this.pages("/v1/tools", "tools", { format });
+  /** The methods as tools of model APIs (openai, openai-responses, anthropic, gemini) or of MCP (mcp). `strict` has schemas for models that are held to them (openai and openai-responses). */
+  functions(format = "openai", options: { strict?: boolean } = {}): AsyncGenerator<Record<string, unknown>> {
+    return this.pages("/v1/tools", "tools", { format, strict: options.strict ? "true" : undefined });
   }
 
   /** Answers by a signature, declared ({instructions, inputs, outputs}) or stored (its name). It is not repeated after a lost reply, since the model was asked. */

@@ -119,6 +119,14 @@ test("lists come page by page", async () => {
   assert.deepEqual(lines().slice(1), ["GET /v1/sessions/sess_1/history?status=ok", "GET /v1/sessions/sess_1/history?status=ok&after=1"]);
 });
 
+test("functions for models that are held to schemas", async () => {
+  const { client, asked, lines } = scripted([json(200, { tools: [], next_cursor: null }), json(200, REPLY)]);
+  for await (const tool of client.functions("openai-responses", { strict: true })) assert.fail(tool);
+  await client.runFunction("f", {}, { strict: true });
+  assert.equal(lines()[0], "GET /v1/tools?format=openai-responses&strict=true");
+  assert.deepEqual(asked[1].body, { arguments: {}, strict: true });
+});
+
 test("verdicts, files, predictions and reasons", async () => {
   const stored = { id: "file_1", name: "a.csv", media_type: "text/csv", bytes: 4, sha256: "00" };
   const { client, asked, lines } = scripted([json(200, { verdict: "wrong" }), json(200, { verdict: "wrong" }), json(201, stored), () => new Response("a,b\n"), json(200, { outputs: { answer: "blue" } }), json(200, { outputs: {} }), json(200, { summary: "It was stored." }), () => new Response("A page")]);

@@ -396,6 +396,9 @@ func WholeURL(text string) bool {
 
 // MaskURL returns the URL without its password and the values of its query, for display.
 func MaskURL(text string) string {
+	if text != "" && !strings.Contains(text, "//") { // without a scheme a host and its port do not parse
+		return strings.TrimPrefix(MaskURL("http://"+text), "http://")
+	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return "[URL]"

@@ -86,6 +86,8 @@ func TestMaskURL(t *testing.T) {
 		"https://h/v1?key=secret&api-version=2": "https://h/v1?key=***&api-version=***",
 		"https://h/v1?secret":                   "https://h/v1?***",
 		"https://u:secret@h/v1":                 "https://u:***@h/v1",
+		"127.0.0.1:8080/v1?key=secret":          "127.0.0.1:8080/v1?key=***",
+		"u:secret@h:8080/v1":                    "u:***@h:8080/v1",
 		"https://h\x00":                         "[URL]",
 	} {
 		if got := provider.MaskURL(given); got != want {

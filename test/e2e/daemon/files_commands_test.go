@@ -99,7 +99,11 @@ func TestCallWithFiles(t *testing.T) {
 		{[]string{"call", "sales", "copies", "--file", "a=/nowhere/at/all"}, 2, "no such file"},
 		{[]string{"call", "sales", "copies", "--file", "a=" + parent}, 2, "is not a regular file"},
 		{[]string{"call", "sales", "copies", "--out", mine}, 2, "is not a directory"},
-		{[]string{"files", "get", "file_none"}, 3, "there is no file file_none"},
+		{[]string{"files", "get", "file_none"}, 3,
+			"there is no file file_none (recurgentd files list lists what there is)\n"},
+		{[]string{"call", "sales", "copies", file}, 1, "; --file NAME=" + file + " sends the file here"},
+		{[]string{"call", "sales", "copies", "--kwargs", "sales=" + file}, 1,
+			"; --file sales=" + file + " sends the file here"},
 	} {
 		if _, stderr, code := d.Client(c.args...); code != c.code || !strings.Contains(stderr, c.says) {
 			t.Errorf("%v: exit %d: %s", c.args, code, stderr)
@@ -134,6 +138,11 @@ func TestFilesCommands(t *testing.T) {
 		t.Errorf("rm: %s", got)
 	}
 	run(3, "get", id, "--out", t.TempDir())
+	piped := rig.Command(t, []string{"RECURGENT_URL=" + d.URL}, "files", "put", "-", "--output", "json")
+	piped.Stdin = strings.NewReader("from a pipe")
+	if made, err := piped.Output(); err != nil || !strings.Contains(string(made), `"bytes":11`) {
+		t.Errorf("standard input: %s, %v", made, err)
+	}
 	if empty := strings.TrimSpace(run(0, "put", rig.WriteFile(t, "empty.txt", ""), "--output",
 		"json")); !strings.Contains(empty, `"bytes":0`) {
 		t.Errorf("an empty file: %s", empty)

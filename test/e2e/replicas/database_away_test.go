@@ -37,7 +37,7 @@ var bodies = map[string]string{
 }
 
 // without are the operations that need no database, or are answered from what the daemon remembers.
-var without = []string{"healthz", "metrics", "openapi", "getDocs", "getProblem", "home", "enterConsole", "getConsole",
+var without = []string{"healthz", "metrics", "openapi", "getDocs", "getProblem", "home", "enterConsole",
 	"getConsoleFile", "getMe", "getVersion", "getSystem", "getPolicy", "getEvents",
 	"getProtectedResource", "getProtectedResourceOfMCP"}
 
