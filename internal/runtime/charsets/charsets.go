@@ -43,9 +43,9 @@ const wideMark = "\xff\xfe\x00\x00"
 
 // Guess reads a file and returns the name of its character set, or "" for binary data. A byte order mark has
 // precedence, then the parameter charset of the media type, then UTF-8 if the file is valid but for few bytes, then the
-// declaration of an XML or HTML document. Otherwise the name is guessed from the file's beginning, starting at the first byte that
-// is not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek if hardly anything else is possible, else
-// windows-1252. The error is that of reading.
+// declaration of an XML or HTML document. Otherwise the name is guessed from the file's beginning, starting before the
+// first byte that is not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek if hardly anything else is
+// possible, else windows-1252. The error is that of reading.
 func Guess(r io.Reader, mediaType string) (string, error) {
 	var s scan
 	if _, err := io.CopyBuffer(&s, struct{ io.Reader }{r}, make([]byte, 32<<10)); err != nil {
@@ -177,8 +177,8 @@ func (s *scan) name(mediaType string) string {
 // other character sets, bytes that form such characters are rare.
 const undeclared = 4
 
-// utf8 reports whether the text is UTF-8, but for damaged bytes that are outweighed by at least so many characters each.
-// A text that ends within a character is UTF-8 if a complete character that is not ASCII precedes it.
+// utf8 reports whether the text is UTF-8, but for damaged bytes that are outweighed by at least so many characters
+// each. A text that ends within a character is UTF-8 if a complete character that is not ASCII precedes it.
 func (s *scan) utf8(outweigh int) bool {
 	return s.others >= outweigh*s.invalid && (len(s.rest) == 0 || s.others > 0)
 }

@@ -19,8 +19,8 @@ import (
 
 // toText returns the body as UTF-8, bounded to most bytes, and the Content-Type that then applies. A byte order mark
 // has precedence over the header, and the header over the declaration of an HTML or XML document. Text without any
-// declaration is UTF-8 if it is valid or nearly so, otherwise windows-1252. In non-text only bytes that are invalid in UTF-8 are
-// replaced.
+// declaration is UTF-8 if it is valid or nearly so, otherwise windows-1252. In non-text only bytes that are
+// invalid in UTF-8 are replaced.
 func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 	media := mediaType(contentType)
 	_, params, _ := mime.ParseMediaType(contentType)
