@@ -103,7 +103,8 @@ func localFile(r client.CallRequest, o *agent.Outcome) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		var file string
-		if json.Unmarshal(named[name], &file) != nil || !strings.Contains(o.ErrorMessage, runtime.Clip(file, 64)) { // as the daemon names it
+		// the daemon's message has the name cut like this
+		if json.Unmarshal(named[name], &file) != nil || !strings.Contains(o.ErrorMessage, runtime.Clip(file, 64)) {
 			continue
 		}
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
