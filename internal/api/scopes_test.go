@@ -217,8 +217,8 @@ func TestPublicMetrics(t *testing.T) {
 	}
 }
 
-// An operation on a session or a call of its path is about it, so that it is served to the owner only. A call of a method
-// checks the session itself.
+// An operation on a session or a call of its path is about it, so that it is served to the owner only. A call of a
+// method checks the session itself.
 func TestSubjectsOfPaths(t *testing.T) {
 	t.Parallel()
 	checked := map[subject]int{}
