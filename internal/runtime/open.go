@@ -304,8 +304,8 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 // program returns may have two more.
 const MaxDepth = 126
 
-// checkDepth returns an *agent.InputError if an argument is deeper than MaxDepth. A program that returned it would fail,
-// and no repair would help.
+// checkDepth returns an *agent.InputError if an argument is deeper than MaxDepth. A program that returned it would
+// fail, and no repair would help.
 func checkDepth(q *CallRequest) (err error) {
 	check := func(value []byte, list, at string) {
 		if rawjson.Deeper(value, MaxDepth) {
