@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
-	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
@@ -281,9 +279,6 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 		}
 		q.Kwargs, err = agent.KeywordArguments(q.Kwargs)
 	}
-	if err == nil {
-		err = checkDepth(q)
-	}
 	if err != nil {
 		return err
 	}
@@ -298,29 +293,6 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 			Hint:   `{"method": "name=", "args": ["the value"]}`}
 	}
 	return contract.CheckTerms(q.Contract, "/contract")
-}
-
-// MaxDepth bounds the levels of arrays and objects of an argument, as in calls of other tools by programs. What a
-// program returns may have two more.
-const MaxDepth = 126
-
-// checkDepth returns an *agent.InputError if an argument is deeper than MaxDepth. A program that returned it would
-// fail, and no repair would help.
-func checkDepth(q *CallRequest) (err error) {
-	check := func(value []byte, list, at string) {
-		if rawjson.Deeper(value, MaxDepth) {
-			err = &agent.InputError{Code: "validation_failed",
-				Pointer: list + strings.NewReplacer("~", "~0", "/", "~1").Replace(at),
-				Detail:  fmt.Sprintf("must have at most %d levels of arrays and objects", MaxDepth)}
-		}
-	}
-	for i, value := range q.Args {
-		check(value, "/args/", strconv.Itoa(i))
-	}
-	if rawjson.Deeper(q.Kwargs, 1+MaxDepth) { // finding out which costs more
-		rawjson.Members(q.Kwargs, func(name string, value []byte) { check(value, "/kwargs/", name) })
-	}
-	return err
 }
 
 // setterKey returns the context key that a method named "key=" writes, or "".

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// MaxDepth is how deep a body may nest. Its parts, such as arguments, have narrower bounds of their own.
+	// MaxDepth is how deep a body may nest. It leaves 1,000 levels for the arguments within a call.
 	MaxDepth = 1024
 	// MaxNumber is the longest number in characters. It is bounded because parsing one costs more than linear time.
 	MaxNumber = 1024

@@ -182,7 +182,6 @@ func limits() [][3]string {
 		{"a reply, or a stream, whose client reads slowly", "64 KiB in " + web.Stall.String() + "; 10s for an event",
 			"the connection is closed"},
 		{"nesting of a body", fmt.Sprintf("%d levels", strict.MaxDepth), "400"},
-		{"nesting of an argument", fmt.Sprintf("%d levels", runtime.MaxDepth), "422"},
 		{"characters of a number", fmt.Sprint(strict.MaxNumber), "400"},
 		{"role, method", fmt.Sprintf("%d characters, no slash, no control, bidirectional or zero-width character",
 			agent.MaxName), "422"},

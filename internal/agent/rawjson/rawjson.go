@@ -55,26 +55,6 @@ func ValueEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// Deeper reports whether the value has more than most levels of arrays and objects.
-func Deeper(raw []byte, most int) bool {
-	if len(raw) <= 2*most {
-		return false
-	}
-	for i, depth := 0, 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			i = StringEnd(raw, i) - 1
-		case '{', '[':
-			if depth++; depth > most {
-				return true
-			}
-		case '}', ']':
-			depth--
-		}
-	}
-	return false
-}
-
 // Members calls f for every member of the object raw, in source order. It does nothing if raw is not an object. value
 // is a slice of raw.
 func Members(raw []byte, f func(key string, value []byte)) {

@@ -3,7 +3,6 @@ package rawjson
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,22 +42,4 @@ func FuzzMembers(f *testing.F) {
 			t.Errorf("%s: %s", raw, diff)
 		}
 	})
-}
-
-func TestDeeper(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		value string
-		most  int
-		want  bool
-	}{
-		{`[[{"a":[1]}]]`, 4, false}, {`[[{"a":[1]}]]`, 3, true}, {`[[],[],[],[],[]]`, 2, false},
-		{`["[[[[[[\"[[["]`, 1, false}, {`"[[[["`, 0, false}, {`[[[]]]`, 2, true}, {``, 0, false}, {`"`, 0, false},
-		{strings.Repeat("[", 126) + strings.Repeat("]", 126), 126, false},
-		{strings.Repeat("[", 127) + strings.Repeat("]", 127), 126, true},
-	} {
-		if got := Deeper([]byte(c.value), c.most); got != c.want {
-			t.Errorf("%s, %d: %v", c.value, c.most, got)
-		}
-	}
 }
