@@ -64,8 +64,8 @@ func allowed(part string) string {
 }
 
 // propertyKey returns the key of a parameter in schemas: its name if it has at most 64 letters, digits and _ . -, and
-// no digit, dot or dash first, since model APIs reject others. Otherwise each other character becomes "_", with a number
-// if that key is taken. It marks the key as taken.
+// no digit, dot or dash first, since model APIs reject others. Otherwise each other character becomes "_", with a
+// number if that key is taken. It marks the key as taken.
 func propertyKey(name string, taken map[string]bool) string {
 	key := allowed(strings.ReplaceAll(name, ".", "_"))
 	if first := key[0]; first == '-' || first >= '0' && first <= '9' {

@@ -169,7 +169,7 @@ func TestWhatShapesCannotList(t *testing.T) {
 	} {
 		f := &agent.Interface{Parameters: []agent.Parameter{{Name: "x", Schema: json.RawMessage(in), Required: true}}}
 		tool := &Tool{takes: f}
-		tool.shape, _ = parameters(f)
+		tool.shape, _, _ = parameters(f)
 		for form, schema := range map[string]json.RawMessage{"strict": tool.Strict(), "gemini": tool.Gemini()} {
 			var shown struct {
 				Properties map[string]struct{ Description string }
