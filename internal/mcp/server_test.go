@@ -178,7 +178,7 @@ func TestTextsWithoutEscapes(t *testing.T) {
 	c := offering(t, &fake{value: `"\u003cb\u003e \u0026 \\u003c"`}, map[string]*agent.Interface{"m": {},
 		"strict": takes})
 	for _, x := range []struct{ name, arguments, want string }{{"r__m", `{}`, `"value":"<b> & \\u003c"`},
-		{"r__strict", `{}`, `arguments/a<b is required`}, {"find_tools", `{"query":"strict"}`, `"a<b":{`}} {
+		{"r__strict", `{}`, `arguments/a<b is required`}, {"find_tools", `{"query":"strict"}`, `\"a<b\"`}} {
 		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: x.name,
 			Arguments: json.RawMessage(x.arguments)})
 		if err != nil {
