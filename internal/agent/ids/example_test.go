@@ -1,0 +1,16 @@
+package ids_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
+)
+
+// An id holds the time at which it was made.
+func ExampleTime() {
+	id := ids.New("call")
+	fmt.Println(strings.HasPrefix(id, "call_"), time.Since(ids.Time(id)) < time.Hour)
+	// Output: true true
+}
