@@ -13,8 +13,8 @@ import (
 // (see package rt): where the program takes a value for a float64 and knows no json.Number, and where it decodes JSON.
 // named returns the expression for a function of package rt.
 func (p *Program) GuardDigits(named func(function string) ast.Expr) {
-	g := &digitGuard{info: p.Info, named: named}
-	ast.Inspect(p.File, g.setsOptions)
+	g := &digitGuard{info: p.Info, named: named, file: p.File}
+	ast.Inspect(p.File, g.whole)
 	for _, d := range p.File.Decls {
 		g.knows = false
 		ast.Inspect(d, g.knowsDigits)
@@ -25,13 +25,18 @@ func (p *Program) GuardDigits(named func(function string) ast.Expr) {
 type digitGuard struct {
 	info    *types.Info
 	named   func(function string) ast.Expr
+	file    *ast.File
 	options bool // the program sets an option of a decoder
+	binds   bool // the program calls Bind
 	knows   bool // the declaration names json.Number
 }
 
-func (g *digitGuard) setsOptions(n ast.Node) bool {
-	s, ok := n.(*ast.SelectorExpr)
-	g.options = g.options || ok && (s.Sel.Name == "UseNumber" || s.Sel.Name == "DisallowUnknownFields")
+// whole finds out what the program does anywhere.
+func (g *digitGuard) whole(n ast.Node) bool {
+	if s, ok := n.(*ast.SelectorExpr); ok {
+		g.options = g.options || s.Sel.Name == "UseNumber" || s.Sel.Name == "DisallowUnknownFields"
+		g.binds = g.binds || s.Sel.Name == "Bind"
+	}
 	return true
 }
 
@@ -39,6 +44,57 @@ func (g *digitGuard) knowsDigits(n ast.Node) bool {
 	id, ok := n.(*ast.Ident)
 	g.knows = g.knows || ok && id.Name == "Number" && isFrom(g.info.Uses[id], "encoding/json")
 	return true
+}
+
+// checks reports whether the program has the value of an argument as a float64 for checks alone, and its digits from
+// Bind. ok is the variable of the assertion's second result.
+func (g *digitGuard) checks(to, ok ast.Expr, n *ast.TypeAssertExpr) bool {
+	id, named := to.(*ast.Ident)
+	asked, _ := ok.(*ast.Ident)
+	if !g.binds || !named || asked == nil || asked.Name == "_" || !isFloat64(g.info.TypeOf(n.Type)) ||
+		!isArgument(n.X) {
+		return false
+	}
+	obj := g.info.Defs[id]
+	only := obj != nil
+	var inspect func(n ast.Node) bool
+	inspect = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt: // all but the condition
+			for _, part := range []ast.Stmt{n.Init, n.Body, n.Else} {
+				if part != nil {
+					ast.Inspect(part, inspect)
+				}
+			}
+			return false
+		case *ast.CaseClause:
+			for _, part := range n.Body {
+				ast.Inspect(part, inspect)
+			}
+			return false
+		case *ast.CallExpr:
+			s, is := ast.Unparen(n.Fun).(*ast.SelectorExpr)
+			return !is || s.Sel.Name != "NewFloat" || !isFrom(g.info.Uses[s.Sel], "math/big")
+		case *ast.Ident:
+			only = only && g.info.Uses[n] != obj
+		}
+		return true
+	}
+	ast.Inspect(g.file, inspect)
+	return only
+}
+
+// isArgument reports whether x reads an argument of the call.
+func isArgument(x ast.Expr) bool {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		s, is := ast.Unparen(x.Fun).(*ast.SelectorExpr)
+		return is && s.Sel.Name == "Arg"
+	case *ast.IndexExpr:
+		s, is := ast.Unparen(x.X).(*ast.SelectorExpr)
+		return is && (s.Sel.Name == "Args" || s.Sel.Name == "Kwargs")
+	}
+	return false
 }
 
 // isFrom reports whether the object belongs to the package with that path.
@@ -51,11 +107,11 @@ func (g *digitGuard) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
 		if len(n.Lhs) == 2 && len(n.Rhs) == 1 {
-			g.commaOK(n.Lhs[0], n.Rhs[0])
+			g.commaOK(n.Lhs[0], n.Lhs[1], n.Rhs[0])
 		}
 	case *ast.ValueSpec:
 		if len(n.Names) == 2 && len(n.Values) == 1 {
-			g.commaOK(n.Names[0], n.Values[0])
+			g.commaOK(n.Names[0], n.Names[1], n.Values[0])
 		}
 	case *ast.TypeSwitchStmt:
 		g.typeSwitch(n)
@@ -67,11 +123,17 @@ func (g *digitGuard) visit(n ast.Node) bool {
 }
 
 // commaOK guards an assertion that does not panic.
-func (g *digitGuard) commaOK(to, from ast.Expr) {
-	n, ok := ast.Unparen(from).(*ast.TypeAssertExpr)
-	if id, named := to.(*ast.Ident); ok {
-		g.assertion(n, n.Type, named && id.Name == "_")
+func (g *digitGuard) commaOK(to, ok, from ast.Expr) {
+	n, asserts := ast.Unparen(from).(*ast.TypeAssertExpr)
+	if !asserts {
+		return
 	}
+	if g.checks(to, ok, n) {
+		n.X = &ast.CallExpr{Fun: g.named("Checked"), Args: []ast.Expr{n.X}}
+		return
+	}
+	id, named := to.(*ast.Ident)
+	g.assertion(n, n.Type, named && id.Name == "_")
 }
 
 // typeSwitch guards the operand of a switch that has a case for float64.

@@ -67,6 +67,8 @@ func TestDigitsAreKept(t *testing.T) {
 func TestDigitsAreNotPassedOver(t *testing.T) {
 	t.Parallel()
 	const list, rows = "\trows, _ := call.Arg(0, \"rows\").([]any)\n", "[7615917337495251231, 1]"
+	const bound = "\tn, ok := call.Arg(0, \"n\").(float64)\n\tif !ok || n < 0 {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"n\")\n\t}\n" +
+		"\tvar in struct{ N int64 `json:\"n\"` }\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, err\n\t}\n"
 	programs := map[string]struct{ program, args, want string }{
 		"asserts":  {list + "\tsum := 0.0\n\tfor _, r := range rows {\n\t\tif n, ok := r.(float64); ok {\n\t\t\tsum += n\n\t\t}\n\t}\n\treturn sum, nil", rows, "repaired"},
 		"declares": {list + "\tvar n, ok = rows[0].(float64)\n\treturn []any{n, ok}, nil", rows, "repaired"},
@@ -75,8 +77,10 @@ func TestDigitsAreNotPassedOver(t *testing.T) {
 		"formats":  {list + "\treturn fmt.Sprintf(\"%.0f\", rows[0]), nil", rows, "repaired"},
 		"defaults": {list + "\treturn recurgent.Or(rows[0], 1.0), nil", rows, "repaired"},
 		"binds":    {"\tvar in struct{ Rows []float64 `json:\"rows\"` }\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", err.Error())\n\t}\n\treturn in.Rows, nil", rows, "repaired"},
+		"checked":  {bound + "\treturn n, nil", "7615917337495251231", "repaired"},
 		"panics":   {list + "\treturn rows[0].(float64), nil", rows, "repaired"},
 
+		"checks":   {bound + "\treturn in.N, nil", "7615917337495251231", "7615917337495251231"},
 		"kinds":    {list + "\tswitch rows[0].(type) {\n\tcase float64:\n\t\t_, ok := rows[0].(float64)\n\t\treturn ok, nil\n\t}\n\treturn nil, nil", rows, "true"},
 		"another":  {list + "\tn, _ := rows[1].(float64)\n\treturn []any{fmt.Sprint(rows[0]), n}, nil", rows, `["7615917337495251231",1]`},
 		"compares": {list + "\treturn rows[1] < rows[0], nil", rows, "true"},

@@ -90,6 +90,7 @@ func guarded(p *gate.Program, table yaegi.Exports) (string, error) {
 	const prefix = "Digits" // no name of the host package begins so
 	host := table[allow.Host+"//recurgent"]
 	host[prefix+"Float"], host[prefix+"Kind"] = reflect.ValueOf(rt.Float), reflect.ValueOf(rt.Kind)
+	host[prefix+"Checked"] = reflect.ValueOf(rt.Checked)
 	p.GuardDigits(func(name string) ast.Expr { return &ast.Ident{Name: "recurgent." + prefix + name} })
 	var b strings.Builder
 	err := printer.Fprint(&b, p.Fset, p.File)

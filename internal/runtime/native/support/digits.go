@@ -7,10 +7,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// Float, Kind, FloatAs and Decode are the functions that gate.Program.GuardDigits inserts.
+// Float, Kind, Checked, FloatAs and Decode are the functions that gate.Program.GuardDigits inserts.
 func Float(v any) any { return rt.Float(v) }
 
 func Kind(v any) any { return rt.Kind(v) }
+
+func Checked(v any) any { return rt.Checked(v) }
 
 func FloatAs[T any](v any) any { return rt.FloatAs[T](v) }
 
