@@ -93,8 +93,8 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	return read, err
 }
 
-// An OrderError means that the author declared parameters in another order than the program reads them, all of which it
-// can also read by name. The interface that accompanies it has them in the declared order, read by name.
+// An OrderError means that the author declared the parameters in another order than the program reads them. The program
+// can also read each by name. The interface that accompanies the error has them in the declared order, read by name.
 type OrderError struct {
 	Place int // the first place at which both differ
 	what  string

@@ -156,7 +156,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What a shape cannot list is described in words, also where the strict form and Gemini's pass the value as JSON text.
+// Words describe the values that a shape cannot list, also where the strict form and Gemini's pass them as JSON text.
 func TestWhatShapesCannotList(t *testing.T) {
 	t.Parallel()
 	var codes []string

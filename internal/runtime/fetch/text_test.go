@@ -175,7 +175,7 @@ func TestBodiesAreUnpackedAndDecoded(t *testing.T) {
 	}
 }
 
-// A body that is no text is complete, whatever the header says of it.
+// A binary body is complete, whatever type its header has.
 func TestBytesOfBinaryBodies(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff",
