@@ -13,8 +13,11 @@ import (
 // (see package rt): where the program takes a value for a float64 and knows no json.Number, and where it decodes JSON.
 // named returns the expression for a function of package rt.
 func (p *Program) GuardDigits(named func(function string) ast.Expr) {
-	g := &digitGuard{info: p.Info, named: named, file: p.File}
+	g := &digitGuard{info: p.Info, named: named, used: map[types.Object]bool{}}
 	ast.Inspect(p.File, g.whole)
+	if g.binds {
+		ast.Inspect(p.File, g.uses)
+	}
 	for _, d := range p.File.Decls {
 		g.knows = false
 		ast.Inspect(d, g.knowsDigits)
@@ -25,10 +28,10 @@ func (p *Program) GuardDigits(named func(function string) ast.Expr) {
 type digitGuard struct {
 	info    *types.Info
 	named   func(function string) ast.Expr
-	file    *ast.File
-	options bool // the program sets an option of a decoder
-	binds   bool // the program calls Bind
-	knows   bool // the declaration names json.Number
+	options bool                  // the program sets an option of a decoder
+	binds   bool                  // the program calls Bind
+	used    map[types.Object]bool // used elsewhere than in conditions and by big.NewFloat; set if the program binds
+	knows   bool                  // the declaration names json.Number
 }
 
 // whole finds out what the program does anywhere.
@@ -56,32 +59,33 @@ func (g *digitGuard) checks(to, ok ast.Expr, n *ast.TypeAssertExpr) bool {
 		return false
 	}
 	obj := g.info.Defs[id]
-	only := obj != nil
-	var inspect func(n ast.Node) bool
-	inspect = func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.IfStmt: // all but the condition
-			for _, part := range []ast.Stmt{n.Init, n.Body, n.Else} {
-				if part != nil {
-					ast.Inspect(part, inspect)
-				}
+	return obj != nil && !g.used[obj]
+}
+
+// uses fills used.
+func (g *digitGuard) uses(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.IfStmt: // all but the condition
+		for _, part := range []ast.Stmt{n.Init, n.Body, n.Else} {
+			if part != nil {
+				ast.Inspect(part, g.uses)
 			}
-			return false
-		case *ast.CaseClause:
-			for _, part := range n.Body {
-				ast.Inspect(part, inspect)
-			}
-			return false
-		case *ast.CallExpr:
-			s, is := ast.Unparen(n.Fun).(*ast.SelectorExpr)
-			return !is || s.Sel.Name != "NewFloat" || !isFrom(g.info.Uses[s.Sel], "math/big")
-		case *ast.Ident:
-			only = only && g.info.Uses[n] != obj
 		}
-		return true
+		return false
+	case *ast.CaseClause:
+		for _, part := range n.Body {
+			ast.Inspect(part, g.uses)
+		}
+		return false
+	case *ast.CallExpr:
+		s, is := ast.Unparen(n.Fun).(*ast.SelectorExpr)
+		return !is || s.Sel.Name != "NewFloat" || !isFrom(g.info.Uses[s.Sel], "math/big")
+	case *ast.Ident:
+		if obj := g.info.Uses[n]; obj != nil {
+			g.used[obj] = true
+		}
 	}
-	ast.Inspect(g.file, inspect)
-	return only
+	return true
 }
 
 // isArgument reports whether x reads an argument of the call.
