@@ -205,7 +205,7 @@ func (w *wanted) called(t *store.RankedTool) bool {
 func (w *wanted) utility(t *store.RankedTool) float64 { return 0.1 + t.Score*(1-w.weak(t)) }
 
 // relatedTools selects among the tools, which are sorted by rank: first the called ones, then the related ones by
-// utility times relevance, then the best others up to five in all.
+// utility times relevance, then the best others up to five in all, those with a purpose first.
 func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 	var related, others []relatedTool
 	for _, t := range ranked {
@@ -236,7 +236,7 @@ func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 	}
 	slices.SortStableFunc(related, byWorth)
 	slices.SortStableFunc(others, func(a, b relatedTool) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(says(&b), says(&a)))
+		return cmp.Or(cmp.Compare(says(&b), says(&a)), cmp.Compare(b.Score, a.Score))
 	})
 	out := w.seen(nil, related, w.limit)
 	return w.seen(out, others, min(leastShown, w.limit))

@@ -50,14 +50,14 @@ func TestRelatedTools(t *testing.T) {
 	check("tax", "income", 12, "(thing_3) (thing_0) (thing_1) (thing_2) (thing_4)")
 	check("the list", "get all values", 12, "(thing_3) (thing_0) (thing_1) (thing_2) (thing_4)")
 	check("thing", "x", 12, "thing_0 thing_1 thing_2 thing_3 thing_4 thing_5 thing_6 thing_7 thing_8 thing_9 thing_10 thing_11")
-	ranked[700].Tool.Purpose = "counts rain drops" // of those that are worth the same the one that says what it is for
+	ranked[700].Tool.Purpose = "counts rain drops" // a tool with a purpose comes before tools without one
 	ranked[2].Score = 1
-	check("tax", "income", 12, "(thing_2) (thing_3) (thing_700) (thing_0) (thing_1)")
-	check("tax", "income", 1, "(thing_2)")
+	check("tax", "income", 12, "(thing_3) (thing_700) (thing_2) (thing_0) (thing_1)")
+	check("tax", "income", 1, "(thing_3)")
 	ranked[500].Score, ranked[3].State = 0.5, agent.StateDurable // which breaks no order of worth
 	check("movie night", "suggest", 2, "thing_500 thing_3")
 	ranked[999].Tool.Purpose = "reports the weather of a city" // which a text of the arguments names
-	check("plan", "day", 12, "thing_999 (thing_2) (thing_500) (thing_3) (thing_700)")
+	check("plan", "day", 12, "thing_999 (thing_3) (thing_700) (thing_2) (thing_500)")
 	if got := relatedTools(nil, wanted{"x", nil, nil, 12, seeAll, maxLooked, neverWeak}); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
