@@ -37,7 +37,7 @@ func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err er
 	}
 	file, err := configFile(flags, env)
 	if err != nil {
-		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "name another --config"}
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "set another --config"}
 	}
 	var given []string
 	for _, s := range Settings() {
@@ -57,12 +57,12 @@ func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err er
 func checkDataDir(o Options) finding {
 	f := finding{Check: "data", Result: checkOK, Detail: o.DataDir + " can be written"}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
-		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "name another --data-dir"}
+		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "set another --data-dir"}
 	}
 	began := time.Now()
 	if err := tryWriting(o.DataDir); err != nil {
 		return finding{Check: "data", Result: checkFail, Detail: err.Error(),
-			Fix: "name another --data-dir, or make room"}
+			Fix: "free disk space, or set another --data-dir"}
 	}
 	f.Detail += fmt.Sprintf("; a synced write took %.1f ms", float64(time.Since(began).Microseconds())/1000)
 	aside, err := filepath.Glob(filepath.Join(o.DataDir, "tools", "*", "*.corrupt-*"))
@@ -70,8 +70,8 @@ func checkDataDir(o Options) finding {
 		aside = append(aside, top...)
 	}
 	if len(aside) > 0 {
-		f.Result, f.Detail = checkWarn, f.Detail+"; moved aside as damaged: "+text.Plural(len(aside), "file")
-		f.Fix = "stop the daemon; recurgentd store verify lists them"
+		f.Result, f.Detail = checkWarn, f.Detail+"; damaged and moved aside: "+text.Plural(len(aside), "file")
+		f.Fix = "stop the daemon and list them with recurgentd store verify"
 	}
 	return f
 }
@@ -108,11 +108,11 @@ func checkPort(ctx context.Context, o Options) finding {
 	if data, err := client.New(scheme+o.Listen, "", nil).Do(ctx, http.MethodGet, "/healthz",
 		nil); err == nil && len(data) > 0 {
 		return finding{Check: "port", Result: checkWarn, Detail: o.Listen +
-			" is taken, by a daemon that answers /healthz",
+			" is in use by a daemon that answers /healthz",
 			Fix: "a second daemon needs another --listen and another --data-dir"}
 	}
 	return finding{Check: "port", Result: checkFail, Detail: err.Error(),
-		Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
+		Fix: "stop the process that listens there, or set another --listen; 127.0.0.1:0 picks a free port"}
 }
 
 // checkSandbox starts a canary runner to observe the confinement. A level below the required one is a failure, as in
@@ -137,7 +137,7 @@ func checkSandbox(o Options) finding {
 	so.Require = o.SandboxRequire
 	if box, err := sandbox.New(so); err != nil {
 		f.Result, f.Detail = checkFail, text.OneLine(err.Error())+"; missing: "+missingLayers(status)
-		f.Fix = "allow it on this machine (docs/security.md), or ask for less with --sandbox-require"
+		f.Fix = "allow it on this machine (docs/security.md), or set --sandbox-require to a lower level"
 	} else {
 		_ = box.Close()
 	}
@@ -159,19 +159,19 @@ func checkNative(o Options) finding {
 	if why == "" {
 		if err := native.TryDir(o.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			why = err.Error()
-			f.Fix = "the directory is that of --data-dir"
+			f.Fix = "--data-dir sets the directory"
 		}
 	}
 	switch {
 	case o.Engine == report.EngineYaegi:
-		f.Result, f.Detail, f.Fix = checkWarn, "programs are not compiled: only plain ones run", "take --engine auto"
+		f.Result, f.Detail, f.Fix = checkWarn, "programs are not compiled: only plain ones run", "set --engine auto"
 	case why != "" && o.Engine == report.EngineAuto:
 		f.Result, f.Detail = checkWarn, "programs are not compiled, only plain ones run: "+why
 	case why != "":
 		f.Result, f.Detail = checkFail, "programs cannot be compiled: "+why
 	}
 	if why != "" && f.Fix == "" {
-		f.Fix = "take a binary of make build or of a release, which carries the compiler, or put the Go release " +
+		f.Fix = "use a binary from make build or from a release, which contains the compiler, or put the Go release " +
 			goruntime.Version() + " on PATH"
 	}
 	return f
@@ -218,10 +218,10 @@ func checkClock(now, newest time.Time) finding {
 	text := now.UTC().Format(time.RFC3339)
 	switch {
 	case now.Year() < 2026:
-		return finding{Check: "clock", Result: checkFail, Detail: "the clock says " + text, Fix: "set the clock"}
+		return finding{Check: "clock", Result: checkFail, Detail: "the clock shows " + text, Fix: "set the clock"}
 	case newest.Sub(now) > time.Minute:
 		return finding{Check: "clock", Result: checkWarn,
-			Detail: fmt.Sprintf("the clock says %s, but the data directory was written at %s", text,
+			Detail: fmt.Sprintf("the clock shows %s, but the data directory was written at %s", text,
 				newest.UTC().Format(time.RFC3339)),
 			Fix: "set the clock; until then records are out of order and windows are too long"}
 	}
@@ -258,13 +258,14 @@ func checkDatabase(ctx context.Context, sh Shell, flags *pflag.FlagSet) (f findi
 			"check that the server runs, that its address and user are right, and that it lets this machine in"
 	case len(x.Problems) > 0:
 		f.Detail, f.Fix = fmt.Sprintf("%s, PostgreSQL %s: %s", shown, x.Server, strings.Join(x.Problems, "; ")),
-			"recurgentd serve would not start, or not work, before that is put right"
+			"fix that first: recurgentd serve would not start, or not work"
 	default:
-		f.Result, f.Fix, f.Detail = checkOK, "", fmt.Sprintf("%s, PostgreSQL %s, tables of form %d of %d; %s", shown,
+		f.Result, f.Fix, f.Detail = checkOK, "", fmt.Sprintf("%s, PostgreSQL %s, schema version %d of %d; %s", shown,
 			x.Server, x.Form, x.Newest, x.Promise)
 		if !x.Durable {
 			f.Result, f.Fix = checkWarn,
-				"a synchronous standby is required for nothing acknowledged to be lost: synchronous_standby_names and synchronous_commit = on"
+				"to lose no acknowledged commit, add a synchronous standby: set synchronous_standby_names, "+
+					"and synchronous_commit = on"
 		}
 	}
 	return f, true
@@ -335,8 +336,8 @@ func checkConnections(ctx context.Context, o Options) finding {
 	defer cancel()
 	all, problem, err := app.StoredConnections(ctx, o.Options)
 	if err != nil && o.Database() {
-		return finding{Check: "secrets", Result: checkWarn, Detail: "the database cannot be asked for connections: " +
-			err.Error(), Fix: "see what is said of the database"}
+		return finding{Check: "secrets", Result: checkWarn, Detail: "cannot read the connections from the database: " +
+			err.Error(), Fix: "see the finding about the database"}
 	}
 	if err != nil {
 		return finding{Check: "secrets", Result: checkFail, Detail: err.Error(),
@@ -358,7 +359,7 @@ func checkConnections(ctx context.Context, o Options) finding {
 			unusable = append(unusable, all[i].Name+": "+why)
 		}
 	}
-	if f.Detail = text.Plural(len(all), "connection") + ", whose secrets can be had"; len(unusable) > 0 {
+	if f.Detail = text.Plural(len(all), "connection") + ", all secrets are available"; len(unusable) > 0 {
 		f.Result, f.Detail = checkWarn, fmt.Sprintf("%d of %s cannot be used: %s", len(unusable),
 			text.Plural(len(all), "connection"), strings.Join(unusable, "; "))
 		f.Fix = "see docs/connections.md; recurgentd connections set NAME gives a new secret"
@@ -385,8 +386,9 @@ func checkModel(ctx context.Context, o Options) finding {
 	}
 	server := provider.ServerOf(p)
 	if server == nil {
-		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only",
-			Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
+		return finding{Check: "model", Result: checkWarn,
+			Detail: "a recording replaces the model; it answers recorded methods only",
+			Fix:    "set OPENAI_API_KEY or OPENAI_BASE_URL to forge other methods"}
 	}
 	box, why, remove, err := openGate(o)
 	if err != nil {

@@ -454,7 +454,7 @@ func stateDir(env func(string) (string, bool)) (string, error) {
 	if home, _ := env("HOME"); home != "" {
 		return filepath.Join(home, ".local", "state", "recurgent"), nil
 	}
-	return "", fmt.Errorf("is not set, and neither XDG_STATE_HOME nor HOME says where it could be")
+	return "", fmt.Errorf("is not set, and there is no default without XDG_STATE_HOME or HOME")
 }
 
 // resolveTraces decides whether and how traces are sent, by the variables of the OpenTelemetry specification. Its SDK

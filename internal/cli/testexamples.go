@@ -27,7 +27,7 @@ line for each example, with its place. Files are those of recurgentd tools examp
 method. Nothing is kept or counted at the daemon, and no model is asked. An example is skipped where it shows
 nothing now: a source cannot be reached.`,
 		exits: `Exit status: 0 when no example failed, 1 when one failed or its method has no program, 2 for a wrong command line
-or a file that cannot be taken, 3 when no daemon answers or it refuses the request.`,
+or an invalid file, 3 when no daemon answers or it refuses the request.`,
 		example: "examples/",
 		run:     func(t *errand) error { return t.testFiles(junit) }})
 	c.Example += "\n  recurgentd test examples/ --junit report.xml"
@@ -137,9 +137,9 @@ func (t *errand) readFiles() ([]*examplefile.File, error) {
 		for _, err := range bad {
 			fmt.Fprintln(t.sh.Stderr, text.Plain(text.OneLine(err.Error())))
 		}
-		return nil, exitWith(ExitUsage, errors.New(text.Plural(len(bad), "file")+" cannot be taken; nothing was run"))
+		return nil, exitWith(ExitUsage, errors.New(text.Plural(len(bad), "file")+" with errors; nothing was run"))
 	case len(files) == 0:
-		return nil, exitWith(ExitUsage, errors.New("there is no file of examples: names end in .yaml, .yml or .json"))
+		return nil, exitWith(ExitUsage, errors.New("there are no example files: their names end in .yaml, .yml or .json"))
 	}
 	return files, nil
 }
@@ -172,7 +172,7 @@ func (t *errand) testFile(f *examplefile.File) ([]tested, error) {
 		return nil, placed(f, err)
 	}
 	if len(run.Results) != len(results) {
-		return nil, errors.New("the reply of the run is not what a recurgentd answers")
+		return nil, errors.New("the reply of the run is not in recurgentd's format")
 	}
 	for i, r := range run.Results {
 		x := &results[i]

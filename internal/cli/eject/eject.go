@@ -116,7 +116,7 @@ func Vacant(dir string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s: is no directory", dir)
+		return fmt.Errorf("%s is not a directory", dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
@@ -219,9 +219,9 @@ func compilable(code string) error {
 		return errors.New("the program has no package clause on a line of its own")
 	case clause[1] == "main" || strings.HasSuffix(clause[1], "_test"):
 		return errors.New("the program's package is called " + clause[1] +
-			", which no other package can import; put it with package tool")
+			", which no other package can import; rename it to tool")
 	case buildConstraint.MatchString(code):
-		return errors.New("the program has a build constraint; put it without one")
+		return errors.New("the program has a build constraint; remove it")
 	}
 	return nil
 }

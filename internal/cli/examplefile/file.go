@@ -145,7 +145,7 @@ func (f *File) fill(root *yaml.Node) error {
 			examples = true
 			return f.fillExamples(value)
 		}
-		return faultAt(key, fmt.Sprintf("%q is none of role, method, examples", name))
+		return faultAt(key, fmt.Sprintf("%q is not a known member: role, method, examples", name))
 	})
 	if err == nil && !examples {
 		err = faultAt(root, "has no examples")
@@ -192,7 +192,7 @@ func checkExample(n *yaml.Node) error {
 	err := members(n, func(name string, key, value *yaml.Node) error {
 		switch {
 		case !slices.Contains(exampleMembers, name):
-			return faultAt(key, fmt.Sprintf("%q is none of %s", name, strings.Join(exampleMembers, ", ")))
+			return faultAt(key, fmt.Sprintf("%q is not a known member: %s", name, strings.Join(exampleMembers, ", ")))
 		case name == "args" && value.Kind != yaml.SequenceNode:
 			return faultAt(value, "args must be a list")
 		case (name == "kwargs" || name == "context") && value.Kind != yaml.MappingNode:
@@ -215,7 +215,7 @@ func checkExpect(n *yaml.Node) error {
 	}
 	return members(n, func(name string, key, _ *yaml.Node) error {
 		if !slices.Contains(expectMembers, name) {
-			return faultAt(key, fmt.Sprintf("%q is none of %s", name, strings.Join(expectMembers, ", ")))
+			return faultAt(key, fmt.Sprintf("%q is not a known member: %s", name, strings.Join(expectMembers, ", ")))
 		}
 		return nil
 	})

@@ -42,7 +42,7 @@ func TestHostileNames(t *testing.T) {
 		`[{"id":"ex_open","args":[{"user":"ada"}],"expect":{"value":"ok"}},{"id":"ex_secret","args":[{"password":"hunter2"}],"expect":{"value":"ok"}}]`)
 
 	dir := filepath.Join(t.TempDir(), "names")
-	d.Expect(0, []string{"ex_secret is no test there: it holds a masked or secret value",
+	d.Expect(0, []string{"ex_secret was not written as a test: it holds a masked or secret value",
 		"nobody here is called and has no program", "computes the name of a role", "demands a JSON Schema"}, "tools",
 		"eject", role, dir)
 	out := passes(t, dir)
