@@ -116,7 +116,7 @@ func TestHintsAtLists(t *testing.T) {
 	}
 	r := &client.Refusal{Status: http.StatusForbidden, Code: "insufficient_scope", Hint: "missing names the scope"}
 	if err := inCommands(&cobra.Command{}, client.New("http://127.0.0.1:1", "", nil), r); err == nil ||
-		r.Hint != "who runs the daemon gives tokens their scopes" {
+		r.Hint != "the operator of the daemon grants scopes to tokens" {
 		t.Errorf("of a scope: %q", r.Hint)
 	}
 }
