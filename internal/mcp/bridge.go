@@ -137,7 +137,7 @@ func (b *bridge) take(line []byte) {
 	switch {
 	case fault == nil && m.batch && (b.version == "" || b.version >= firstWithoutBatches):
 		fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "a line must have one message: this version of the protocol has no batches"}
+			Message: "a line must hold one message: this version of the protocol has no batches"}
 		fallthrough
 	case fault != nil:
 		b.write(errorMessage(m.id, fault))
@@ -162,7 +162,7 @@ func (b *bridge) ask(line []byte, m message) {
 	if !b.enter(a) {
 		cancel()
 		b.write(errorMessage(m.id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "a request with this id is under way"}))
+			Message: "a request with this id is in progress"}))
 		return
 	}
 	// here and not in the goroutine, since version belongs to this goroutine

@@ -369,7 +369,7 @@ func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
 	}
 	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &task) != nil || task.TTL != nil && *task.TTL < 0 {
 		return false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Message: "task must be an object whose ttl, where it has one, is a number of milliseconds"}
+			Message: "task must be an object; its optional ttl is a number of milliseconds"}
 	}
 	return true, nil
 }
