@@ -179,9 +179,9 @@ func (a *App) onStop(name string, undo func(context.Context) error) {
 func (a *App) listen(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		hint := "name another --listen"
+		hint := "set another --listen"
 		if errors.Is(err, syscall.EADDRINUSE) {
-			hint = "stop what holds it, or " + hint
+			hint = "stop the process that uses it, or " + hint
 		}
 		return fmt.Errorf("cannot listen on %s: %w; %s", address, cause(err), hint)
 	}

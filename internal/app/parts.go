@@ -137,7 +137,8 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 	}
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {
-		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; stop it, or name another --data-dir", o.DataDir)
+		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; "+
+			"stop it, or set another --data-dir", o.DataDir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the data directory %s: %w", o.DataDir, err)

@@ -119,7 +119,7 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 	}
 	if free, _, err := x.files.Free(); err != nil || uint64(h.Size)+reserve > free {
 		return errors.Join(err, &ArchiveError{Why: fmt.Sprintf("has %d bytes for %s, and %d are free on the disk",
-			h.Size, h.Name, free), Do: "make room, or name another --data-dir"})
+			h.Size, h.Name, free), Do: "free disk space, or set another --data-dir"})
 	}
 	if err := x.write(h.Name, r); err != nil {
 		return err
