@@ -28,7 +28,7 @@ func parseHostRule(s string) (hostRule, error) {
 		r.host = r.host[1:]
 	}
 	if _, err := strconv.ParseUint(r.port, 10, 16); r.port != "" && err != nil {
-		return hostRule{}, fmt.Errorf("%q has no port number behind the colon", s)
+		return hostRule{}, fmt.Errorf("%q has no port number after the colon", s)
 	}
 	if r.host == "" || r.host == "." || strings.ContainsAny(r.host, "*/@ ") || !isASCII(r.host) {
 		return hostRule{}, fmt.Errorf("%q is not host, host:port or *.domain", s)
