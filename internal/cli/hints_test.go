@@ -76,8 +76,8 @@ func TestHints(t *testing.T) {
 	}{
 		{"tools list", http.StatusUnauthorized,
 			"Send the header Authorization: Bearer TOKEN with a token that the daemon knows.", "RECURGENT_TOKEN"},
-		{"rollback ROLE METHOD", http.StatusUnprocessableEntity, "GET .../generations lists the kept ones",
-			"recurgentd tools lineage ROLE METHOD lists the kept ones"},
+		{"rollback ROLE METHOD", http.StatusUnprocessableEntity, "GET .../generations lists those that are kept",
+			"recurgentd tools lineage ROLE METHOD lists those that are kept"},
 		{"set NAME", http.StatusConflict, "leave If-Match out to make it", ""},
 		{"put FILE", http.StatusUnsupportedMediaType, "send the header Content-Type: application/json", ""},
 		{"put FILE", http.StatusUnprocessableEntity, "a JSON Schema", "a JSON Schema"},

@@ -114,7 +114,7 @@ func (o *Operator) offerUndo(ctx context.Context, e agent.AuditEntry) (*UndoOffe
 func (o *Operator) offerVerdictBack(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
 	var given auditedVerdict
 	if json.Unmarshal(e.After, &given) != nil || given.CallID == "" {
-		return nil, cannotUndo("the entry does not hold what was after", "")
+		return nil, cannotUndo("the entry does not contain the state after it", "")
 	}
 	a, _, err := o.findVerdict(ctx, given.CallID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrGone) {

@@ -37,7 +37,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	}
 	var old agent.Tool
 	if err := json.Unmarshal(was.Before, &old); err != nil {
-		return nil, cannotUndo("the entry does not hold what was before", "")
+		return nil, cannotUndo("the entry does not contain the state before it", "")
 	}
 	next := now
 	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson,
@@ -73,7 +73,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 	if err != nil {
 		return nil, err
 	}
-	refused := cannotUndo("what it archived was restored since, and is gone again",
+	refused := cannotUndo("what it archived was restored since, and removed again",
 		"undo what took it away the last time")
 	for i, t := range targets {
 		if !t.Until.IsZero() && !o.o.Now().Before(t.Until) {
