@@ -240,7 +240,8 @@ func (f *fields) stringMap(base string, v []byte, limit int) map[string]string {
 		case !ok:
 			f.wrongKind(strict.Pointer(base, string(name)), "a string", value)
 		case len(name) > 200 || len(text) > 4000:
-			f.bad(strict.Pointer(base, string(name)), "has a name of more than 200 bytes or a text of more than 4000", "")
+			f.bad(strict.Pointer(base, string(name)),
+				"has a name of more than 200 bytes or a text of more than 4000", "")
 		default:
 			m[string(name)] = text
 		}

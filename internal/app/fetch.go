@@ -106,7 +106,8 @@ func (o *Options) SecretsKey() string {
 func (o *Options) checkSecrets() error {
 	if file := o.SecretsKey(); within(o.DataDir, file) && file != filepath.Join(o.DataDir, store.SecretsKeyFile) {
 		return refuse("secrets-key-file",
-			"must not be in the data directory: exports would contain it; leave it out to use %s there, which exports omit",
+			"must not be in the data directory: exports would contain it; leave it out to use %s there, which "+
+				"exports omit",
 			store.SecretsKeyFile)
 	}
 	if o.SecretsDir == "" {

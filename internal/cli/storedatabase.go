@@ -58,7 +58,8 @@ func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err e
 		}
 		lines := strings.Fields(string(data))
 		if len(lines) == 0 {
-			return "", "", exitWith(ExitUsage, errors.New("store-file: the file is empty; write the database's URL into it"))
+			return "", "", exitWith(ExitUsage, errors.New("store-file: the file is empty; write the database's URL "+
+				"into it"))
 		}
 		text = lines[len(lines)-1] // a second URL bypasses the pooler
 	}

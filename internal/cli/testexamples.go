@@ -139,7 +139,8 @@ func (t *errand) readFiles() ([]*examplefile.File, error) {
 		}
 		return nil, exitWith(ExitUsage, errors.New(text.Plural(len(bad), "file")+" with errors; nothing was run"))
 	case len(files) == 0:
-		return nil, exitWith(ExitUsage, errors.New("there are no example files: their names end in .yaml, .yml or .json"))
+		return nil, exitWith(ExitUsage, errors.New("there are no example files: their names end in .yaml, .yml or "+
+			".json"))
 	}
 	return files, nil
 }

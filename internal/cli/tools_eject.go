@@ -261,7 +261,8 @@ func (g *gathering) follow(x *eject.Program) {
 	for _, found := range toolUse.FindAllStringSubmatch(x.Code, -1) {
 		if found[1] == "" || !strings.Contains(literalHead, found[1][:1]) {
 			g.notes = append(g.notes,
-				fmt.Sprintf("%s.%s computes the name of a role that it calls; eject that role, too, if it is missing here",
+				fmt.Sprintf("%s.%s computes the name of a role that it calls; eject that role, too, if it is missing "+
+					"here",
 					text.Cell(x.Role), text.Cell(x.Method)))
 			return
 		}
