@@ -165,7 +165,7 @@ func (a *App) renamed(o Options) Options {
 		o.Engine = report.EngineGo
 	}
 	if o.Native != "" {
-		a.log.Warn().Msg("--native has no effect any more: programs are compiled as --engine says")
+		a.log.Warn().Msg("--native no longer has an effect: --engine sets how programs run")
 	}
 	return o
 }

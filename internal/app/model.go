@@ -161,7 +161,7 @@ func (a *App) logModel(o Options) func(*provider.Failure) {
 			return
 		}
 		a.log.Warn().Str("model", model).Str("base_url", address).Int("status", f.Status).Str("error",
-			f.Message).Msg("the model fails; kept programs go on without it")
+			f.Message).Msg("the model fails; stored programs run without it")
 	}
 }
 

@@ -400,15 +400,15 @@ func checkModel(ctx context.Context, o Options) finding {
 		provider.Request{Owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "doctor"}})
 	f := modelFinding(server, c)
 	if last := c.Steps[len(c.Steps)-1]; why != "" && last.Result == provider.StepFailed {
-		f.Fix = "let programs be compiled (" + why + "), or name another --model; kept programs go on without it"
+		f.Fix = "let programs be compiled (" + why + "), or set another --model; stored programs run without it"
 	}
 	return f
 }
 
 // Remedies for a model that does not answer, and for one that writes no program that the gate lets run.
 const (
-	modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models.md); kept programs go on without it"
-	coderFix = "name a model that can write Go in --model; kept programs go on without it"
+	modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models.md); stored programs run without it"
+	coderFix = "set --model to a model that can write Go; stored programs run without it"
 )
 
 // modelFinding converts the check of the model to a finding.

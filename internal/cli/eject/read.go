@@ -59,7 +59,7 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	for _, x := range m.Methods {
 		s, err := readMethod(root, dir, x)
 		if key := x.Role + "\x00" + x.Method; err == nil && seen[key] {
-			err = fmt.Errorf("%s: %q %q is there twice", filepath.Join(dir, manifestFile), x.Role, x.Method)
+			err = fmt.Errorf("%s: %q %q appears twice", filepath.Join(dir, manifestFile), x.Role, x.Method)
 		} else {
 			seen[key] = true
 		}

@@ -194,7 +194,7 @@ func (v *namespaceVerifier) session(id string) error {
 		v.problem(sessionFile(id), "holds the session %q", doc.ID)
 	case ok && !v.replayed && (size != doc.HistorySize || size != doc.SyncedRecords ||
 		int64(len(data)) != doc.SyncedBytes):
-		v.problem(sessionFile(id), "says %d records in %d bytes; the history has %d in %d", doc.HistorySize,
+		v.problem(sessionFile(id), "counts %d records in %d bytes, but the history has %d in %d", doc.HistorySize,
 			doc.SyncedBytes, size, len(data))
 	case !ok && !v.replayed && len(data) == 0:
 		v.problem(sessionDir(id), "holds no session")
