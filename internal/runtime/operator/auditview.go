@@ -134,7 +134,7 @@ func (o *Operator) offerAdviceBack(ctx context.Context, e agent.AuditEntry) (*Un
 	}
 	v, known := decided[e.Target]
 	if !known || v.at != e.Timestamp {
-		return nil, cannotUndo("the recommendation was decided about again since", "")
+		return nil, cannotUndo("the recommendation was decided on again since", "")
 	}
 	err = o.adviceStands(ctx, v)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {

@@ -167,7 +167,7 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
 	}
 	a, err := o.store.Artifact(ctx, from.Role, from.MethodName)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, cannotUndo("there is no "+from.Role+"."+from.MethodName+" any more", "")
+		return nil, cannotUndo(from.Role+"."+from.MethodName+" no longer exists", "")
 	}
 	if err != nil {
 		return nil, err
@@ -377,7 +377,7 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, cannotUndo("the connection is not there any more", "")
+		return nil, cannotUndo("the connection no longer exists", "")
 	case err != nil:
 		return nil, err
 	case after == nil || !sameSettings(after, &now):
@@ -390,7 +390,7 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 		return func() error { return o.store.DeleteConnection(ctx, now.Name, now.Revision, entry) }, nil
 	}
 	if sameSettings(before, &now) {
-		return nil, cannotUndo("only the secret changed, and the one before is not kept",
+		return nil, cannotUndo("only the secret changed, and the previous one is not kept",
 			"PUT the connection with a secret")
 	}
 	next := *before

@@ -19,7 +19,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	now, err := o.store.Tool(ctx, was.Target)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, cannotUndo("the tool is not there any more", "")
+		return nil, cannotUndo("the tool no longer exists", "")
 	}
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 		}
 		err = o.store.Restore(ctx, back, *entry)
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
-			return cannotUndo(err.Error(), "move what is in its place out of the way first")
+			return cannotUndo(err.Error(), "archive what is in its place first")
 		}
 		return err
 	}, nil
@@ -119,7 +119,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target,
 	auditID string) (left []store.Target, err error) {
 	refused := cannotUndo("there is another "+targets[0].String()+" now",
-		"move what is in its place out of the way first")
+		"archive what is in its place first")
 	for _, t := range targets {
 		if t.ToolOnly {
 			if _, err = o.store.Tool(ctx, t.Role); err == nil {
@@ -158,7 +158,7 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 	}
 	var before []store.Target
 	if was.Before != nil && json.Unmarshal(was.Before, &before) != nil {
-		return nil, cannotUndo("the entry does not say what was there before", was.Undo)
+		return nil, cannotUndo("the entry does not contain the state before it", was.Undo)
 	}
 	restored := func(targets []store.Target) ([]store.Target, error) {
 		var now json.RawMessage
@@ -188,7 +188,7 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 			return nil, err
 		}
 		if left = append(left, below...); len(left) == 0 {
-			return nil, cannotUndo("what it restored is not there any more",
+			return nil, cannotUndo("what it restored no longer exists",
 				"GET /v1/maintenance/audit shows what came after it")
 		}
 		return left, nil
@@ -282,7 +282,7 @@ func (o *Operator) present(ctx context.Context, role string, list json.RawMessag
 func targetsOf(list json.RawMessage, was agent.AuditEntry) ([]store.Target, error) {
 	var targets []store.Target
 	if json.Unmarshal(list, &targets) != nil || len(targets) == 0 {
-		return nil, cannotUndo("the entry does not say what was moved",
+		return nil, cannotUndo("the entry does not list what was moved",
 			cmp.Or(was.Undo, "POST /v1/maintenance/restore"))
 	}
 	return targets, nil
