@@ -68,7 +68,7 @@ func TestBadExampleFiles(t *testing.T) {
 		t.Errorf("something was run: %s", out)
 	}
 	d.Expect(0, []string{"1 passed"}, "test", filepath.Join(dir, "a"))
-	d.Expect(2, []string{"there is no file of examples"}, "test", t.TempDir())
+	d.Expect(2, []string{"there are no example files"}, "test", t.TempDir())
 	d.Expect(2, []string{"no such file or directory"}, "test", filepath.Join(dir, "none"))
 	twice := rig.WriteFile(t, "twice.yaml",
 		"role: tax\nmethod: net\nexamples:\n  - args: [1]\n    expect: {value: 1}\n  - args: [1]\n    expect: {value: 2}\n")

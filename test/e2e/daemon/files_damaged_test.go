@@ -123,7 +123,7 @@ func TestDamagedFiles(t *testing.T) {
 			served(name)
 		}
 	}
-	if said := d.Output.String(); !strings.Contains(said, "bytes differ from those that were stored") ||
+	if said := d.Output.String(); !strings.Contains(said, "has other bytes than were stored") ||
 		!strings.Contains(said, ids["large"]) {
 		t.Error("the log says nothing of the damage")
 	}

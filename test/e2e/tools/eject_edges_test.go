@@ -84,7 +84,7 @@ func TestDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Expect(2, []string{"is not empty"}, "tools", "eject", "calculator", full)
-	d.Expect(2, []string{"no directory"}, "tools", "eject", "calculator", file)
+	d.Expect(2, []string{"is not a directory"}, "tools", "eject", "calculator", file)
 	d.Expect(1, []string{"nobody has no program to write"}, "tools", "eject", "nobody", filepath.Join(parent, "none"))
 	d.Expect(3, []string{"404"}, "tools", "eject", "calculator", "nothing", filepath.Join(parent, "none"))
 	d.Expect(2, []string{"package is called main"}, "tools", "eject", "bad", filepath.Join(parent, "none"))
@@ -148,7 +148,7 @@ func TestImportRefusals(t *testing.T) {
 	}
 
 	bad := t.TempDir()
-	other.Expect(2, []string{"has written?"}, "tools", "import", bad)
+	other.Expect(2, []string{"recurgentd tools eject has written"}, "tools", "import", bad)
 	other.Expect(2, []string{"no such file"}, "tools", "import", filepath.Join(bad, "none"))
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"),
 		`{"format":1,"methods":[{"role":"r","method":"m","dir":"../desk"}]}`)
