@@ -159,7 +159,7 @@ func TestImportRefusals(t *testing.T) {
 	}
 	other.Expect(2, []string{"escapes"}, "tools", "import", bad)
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":9}`)
-	other.Expect(2, []string{"the format is 9"}, "tools", "import", bad)
+	other.Expect(2, []string{"its format is 9"}, "tools", "import", bad)
 	other.Expect(3, []string{"cannot reach"}, "tools", "import", dir, "--url", "http://127.0.0.1:1")
 }
 
