@@ -212,7 +212,7 @@ func (o *Options) checkOrigins() error {
 			}
 		} else if !o.Guarded() || len(o.CORSOrigins) > 1 {
 			return refuse("cors-origins",
-				"* lets every web page ask: it needs --auth-tokens-file or --oidc-issuer, and no other origin beside it")
+				"* admits every web page: it needs --auth-tokens-file or --oidc-issuer, and no other origin with it")
 		}
 	}
 	return nil

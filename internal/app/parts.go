@@ -152,7 +152,7 @@ func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, erro
 	if provider.WholeURL(o.OpenAIBaseURL) {
 		a.log.Warn().Str("base_url",
 			provider.MaskURL(o.OpenAIBaseURL)).Msg(
-			"the base URL of the model's server ends in /chat/completions, which requests add themselves; it is taken without")
+			"the base URL of the model's server ends in /chat/completions, which requests append; that part is ignored")
 	}
 	po := o.ProviderOptions()
 	po.OpenAI.Changed = a.logModel(o)

@@ -319,7 +319,8 @@ func describeReport(dir string, r disk.Report) string {
 	}
 	if r.Sealed > 0 {
 		lines = append(lines, text.Plural(r.Sealed, "connection")+
-			" with a stored secret: the key file of the installation that the archive is of opens them, and no archive holds it; put it to secrets.key here with mode 0600, name it with --secrets-key-file, or put the secrets again")
+			" with a stored secret: archives do not contain the key file; copy it from the original installation to "+
+			"secrets.key here with mode 0600, name it with --secrets-key-file, or set the secrets again")
 	}
 	for _, line := range r.OtherForms {
 		lines = append(lines, "name: "+line)

@@ -390,7 +390,7 @@ func (b *bridge) each(ctx context.Context, request []byte, header http.Header,
 			message, err := in.next()
 			if err != nil {
 				return &jsonrpc.Error{Code: codeUnavailable, Message: "the daemon at " + b.o.URL +
-					" has not answered to the end: " + err.Error()}
+					" sent an incomplete answer: " + err.Error()}
 			}
 			if take(message) {
 				return nil
@@ -453,6 +453,6 @@ func (b *bridge) listen(begun func(), again bool) {
 	})
 	if err != nil && b.ctx.Err() == nil {
 		b.o.Logger.Debug().Err(errors.New(err.Message)).Msg(
-			"changes of the list of tools are not heard of until the daemon answers again")
+			"changes of the list of tools arrive once the daemon answers again")
 	}
 }

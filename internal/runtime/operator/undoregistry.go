@@ -27,7 +27,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	var put agent.Tool
 	if json.Unmarshal(was.After, &put) != nil || !sameTerms(put, now) {
 		return nil, cannotUndo("its contract was changed again since",
-			"undo the later change first, or PUT the contract of before")
+			"undo the later change first, or PUT the previous contract")
 	}
 	// the tool did not exist before, so the undo archives it without its artifacts
 	if was.Before == nil {
@@ -74,7 +74,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 		return nil, err
 	}
 	refused := cannotUndo("what it archived was restored since, and removed again",
-		"undo what took it away the last time")
+		"undo the operation that last removed it")
 	for i, t := range targets {
 		if !t.Until.IsZero() && !o.o.Now().Before(t.Until) {
 			refused = cannotUndo("it deleted this more than a day ago: it is gone for good", "")
