@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -285,7 +287,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--cors-origins", "https://a.example/"}, nil,
 			[]string{"cors-origins", "https://app.example.com"}},
 		{ServeScope, nil, map[string]string{"RECURGENT_CORS_ORIGINS": "https://A.example"},
-			[]string{"cors-origins", "small letters"}},
+			[]string{"cors-origins", "lower case"}},
 		{ServeScope, []string{"--cors-origins", "https://*.example"}, nil, []string{"cors-origins"}},
 		{ServeScope, []string{"--cors-origins", "https://a.example:443"}, nil, []string{"cors-origins", "port"}},
 		{ServeScope, []string{"--cors-origins", "null"}, nil, []string{"cors-origins"}},
@@ -298,11 +300,11 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, nil, map[string]string{"RECURGENT_PUBLIC_URL": "https://a.example\""},
 			[]string{"public-url", "https://HOST", "RECURGENT_PUBLIC_URL"}},
 		{ServeScope, []string{"--public-url", "https://ann:geheim@a.example"}, nil,
-			[]string{"public-url", "no password"}},
+			[]string{"public-url", "a password"}},
 		{ServeScope, []string{"--public-url", "https://ann:geheim@a.example:x"}, nil,
 			[]string{"public-url", "https://HOST"}},
-		{ServeScope, []string{"--public-url", "https://a.example?x=geheim"}, nil, []string{"public-url", "no query"}},
-		{ServeScope, []string{"--public-url", "https://a.example/#x"}, nil, []string{"public-url", "no fragment"}},
+		{ServeScope, []string{"--public-url", "https://a.example?x=geheim"}, nil, []string{"public-url", "a query"}},
+		{ServeScope, []string{"--public-url", "https://a.example/#x"}, nil, []string{"public-url", "a fragment"}},
 		{ServeScope, []string{"--public-url", "https://a.example/a/../b"}, nil, []string{"public-url", "plain path"}},
 		{ServeScope, []string{"--public-url", "https://a.example/a b"}, nil, []string{"public-url", "plain path"}},
 		{ServeScope, []string{"--public-url", "https://a.example/a%22"}, nil, []string{"public-url", "plain path"}},
@@ -385,7 +387,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 		{ServeScope, []string{"--store-file", writeFile(t, "one", "host=a password=geheim\n")}, nil,
 			[]string{"store-file"}},
 		{ServeScope, []string{"--store", "postgres://u@a/b", "--store-file", writeFile(t, "two", "postgres://a/b\n")},
-			nil, []string{"store-file", "beside"}},
+			nil, []string{"store-file", "combined with --store"}},
 		{ServeScope, []string{"--metrics-namespaces", "acme,Not/One"}, nil, []string{"metrics-namespaces", "Not/One"}},
 		{ServeScope, []string{"--metrics-namespaces", "acme,other"}, nil, []string{"metrics-namespaces", "other"}},
 		{ServeScope, []string{"--metrics-namespaces", strings.Repeat("acme,", 51)}, nil,
@@ -494,4 +496,45 @@ func FuzzParseConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An invalid trace setting ends the start with one line. A setting that disables traces is accepted.
+func TestTraceSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env  map[string]string
+		flag Options
+		on   bool
+		bad  string
+	}{
+		{},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "http/protobuf"}, on: true},
+		{flag: Options{OTLPEndpoint: "http://c:4317", OTLPProtocol: "grpc"}, on: true},
+		{flag: Options{OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/x"}, on: true},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_SDK_DISABLED": "true"}},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_TRACES_EXPORTER": "none"}},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, bad: "OTEL_TRACES_EXPORTER"},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "http/json"}, bad: "otlp-protocol"},
+		{flag: Options{OTLPEndpoint: "c:4318", OTLPProtocol: "grpc"}, bad: "otlp-endpoint"},
+		{flag: Options{OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "nowhere"},
+			bad: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+	} {
+		o := c.flag
+		err := o.resolveTraces(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok })
+		on := o.Traces != nil
+		if on != c.on || (err != nil) != (c.bad != "") || err != nil && !strings.HasPrefix(err.Error(), c.bad) {
+			t.Errorf("%+v, %v: on %v, %v", c.flag.OTLPEndpoint, c.env, on, err)
+		}
+	}
+	var stderr bytes.Buffer
+	env := environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "pigeon"})
+	code := Main(Shell{Stdout: io.Discard, Stderr: &stderr, Env: env}, []string{"serve", "--listen", "127.0.0.1:0"})
+	if code != ExitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "pigeon") {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
 }
