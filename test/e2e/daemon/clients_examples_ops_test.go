@@ -57,7 +57,7 @@ func run(t *testing.T, url, dir string, command ...string) string {
 
 func withToken(t *testing.T) *rig.Daemon {
 	t.Helper()
-	return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice "+token+"\n"))
+	return rig.Start(t, nil, tokens(t)...)
 }
 
 // Every example takes the same six steps, on a daemon of its own with the embedded recording.
