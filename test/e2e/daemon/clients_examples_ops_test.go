@@ -75,12 +75,22 @@ func TestOpsExamples(t *testing.T) {
 	}
 }
 
-// The example in TypeScript takes them, too, with types generated from the document, and they hold.
-func TestOpsTypeScriptExample(t *testing.T) {
+// generateTypes writes the types that openapi-typescript makes of the document into a directory, and gives it the
+// packages of the TypeScript example.
+func generateTypes(t *testing.T, dir string) {
+	t.Helper()
 	packages := rig.Root() + "/.cache/npm-typescript/node_modules"
 	if _, err := os.Stat(packages); err != nil {
 		t.Fatalf("%v: run scripts/ops-install typescript", err)
 	}
+	if err := os.Symlink(packages, dir+"/node_modules"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "", dir, packages+"/.bin/openapi-typescript", rig.Root()+"/api/openapi.yaml", "--output", "api.d.ts")
+}
+
+// The example in TypeScript takes them, too, with types generated from the document, and they hold.
+func TestOpsTypeScriptExample(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(rig.Root()+"/examples/typescript")); err != nil {
 		t.Fatal(err)
@@ -88,14 +98,8 @@ func TestOpsTypeScriptExample(t *testing.T) {
 	if err := os.RemoveAll(dir + "/node_modules"); err != nil { // of somebody who tried it
 		t.Fatal(err)
 	}
-	if err := os.Symlink(packages, dir+"/node_modules"); err != nil {
-		t.Fatal(err)
-	}
-	tool := func(name string, args ...string) {
-		run(t, "", dir, append([]string{packages + "/.bin/" + name}, args...)...)
-	}
-	tool("openapi-typescript", rig.Root()+"/api/openapi.yaml", "--output", "api.d.ts")
-	tool("tsc", "--noEmit", "false", "--outDir", "build")
+	generateTypes(t, dir)
+	run(t, "", dir, tsc(), "--noEmit", "false", "--outDir", "build")
 	if out := run(t, withToken(t).URL, dir, "node", "build/six_steps.js"); !sixSteps.MatchString(out) {
 		t.Errorf("it printed\n%swant\n%s", out, sixSteps)
 	}
