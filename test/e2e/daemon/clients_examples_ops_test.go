@@ -124,16 +124,16 @@ func TestOpsClientTests(t *testing.T) {
 // settings of a new project.
 func TestOpsReadmes(t *testing.T) {
 	for name, c := range map[string]struct {
-		fence string
-		run   func(t *testing.T, url, program string) string
-		end   string
+		fence    string
+		run      func(t *testing.T, url, program string) string
+		has, end string
 	}{
 		"python": {"```python\n", func(t *testing.T, url, program string) string {
 			return run(t, url, "clients/python", "python3", "-c", program)
-		}, "counter\ntext tools\n"},
+		}, "\nbecause\n", "counter\ntext tools\n"},
 		"typescript": {"```ts\n", func(t *testing.T, url, program string) string {
 			return runTypeScript(t, url, map[string]string{"main.ts": program})
-		}, "calculator\ncounter\n"},
+		}, "", "calculator\ncounter\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(rig.Root() + "/clients/" + name + "/README.md")
@@ -146,10 +146,12 @@ func TestOpsReadmes(t *testing.T) {
 				program += block
 			}
 			title := rig.Program("\treturn strings.ToTitle(call.Args[0].(string)), nil", "strings")
-			d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd},
-				"counter.increment": {rig.ProgIncrement}, "text tools.to title case": {title}}))
+			m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "counter.increment": {rig.ProgIncrement},
+				"text tools.to title case": {title}})
+			m.Answer("", "", rig.Text("Answer: because")) // a prediction
+			d := rig.Start(t, m)
 			if out := c.run(t, d.URL, program); !strings.Contains(out, "call.finished") ||
-				!strings.HasSuffix(out, c.end) {
+				!strings.Contains(out, c.has) || !strings.HasSuffix(out, c.end) {
 				t.Errorf("it printed\n%s", out)
 			}
 		})
