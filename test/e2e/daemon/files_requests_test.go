@@ -74,7 +74,8 @@ func TestFilesInLaterRequests(t *testing.T) {
 			}
 			for i, q := range asked {
 				if !strings.Contains(q.User, "<files>\n") || !strings.Contains(q.User, `"people.csv", text/csv, `) ||
-					!strings.Contains(q.User, "user;password\nann;[masked]\n") || strings.Contains(q.User, "geheim123") {
+					!strings.Contains(q.User, "user;password\nann;[masked]\n") ||
+					strings.Contains(q.User, "geheim123") {
 					t.Errorf("request %d, a %s:\n%s", i+1, q.Kind, q.User)
 				}
 			}
