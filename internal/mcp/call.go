@@ -163,8 +163,6 @@ func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest,
 	q.Follow = func(stages *progress.Log) { // gets the whole log, even if the call ends at once
 		watching.Go(func() { report(ctx, stages, asked, say, func() { cancel(interrupt.ErrCanceled) }) })
 	}
-	// keep a program that a model was already asked for
-	q.Outlives = true
 	res, err := s.o.Runtime.Call(call, q)
 	cancel(nil)
 	watching.Wait() // no notification may follow the result
