@@ -4,6 +4,10 @@ package daemon
 
 import (
 	"bufio"
+	"io"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,12 +97,49 @@ func TestOpsOtherClients(t *testing.T) {
 	}
 }
 
-// MCP's conformance suite. Its scenarios that want tools, resources or prompts of a reference server are listed as
-// failing, with their reasons; one that passes all the same fails the test.
+// MCP's conformance suite. Where it asks for a tool or resource of its reference server that recurgentd can have under
+// another name, it gets that one. Scenarios that do not apply are listed as failing, with their reasons; one that
+// passes all the same fails the test.
 func TestOpsConformance(t *testing.T) {
 	dir, node := kits(t)
-	d := rig.Start(t, rig.NewModel(t, script()))
-	d.Call(d.Session("calculator"), "add", 1, 2)
-	run(t, d.URL, dir, node, "node_modules/.bin/conformance", "server", "--url", d.URL+"/mcp", "--suite", "all",
-		"--expected-failures", "conformance.yaml")
+	fails := rig.Program("\tif len(call.Kwargs) == 0 {\n" +
+		"\t\treturn nil, recurgent.Fail(\"intended\", \"for testing\")\n\t}\n\treturn 1, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"test.text": {rig.ProgGiven}, "test.error": {fails},
+		"test.progress": {rig.ProgAdd}}))
+	s := d.Session("test")
+	d.Call(s, "text", "a text")
+	d.CallWith(s, "error", map[string]any{"a": 1})
+	uri := func(media, bytes string) string {
+		f := d.Send("POST", "/v1/files", []byte(bytes), map[string]string{"Content-Type": media}).Object(t)
+		return "recurgent://files/" + f["id"].(string)
+	}
+	names := strings.NewReplacer(
+		`"name":"test_simple_text"`, `"name":"test__text","arguments":{"v":"a text"}`,
+		`"name":"test_error_handling"`, `"name":"test__error"`,
+		`"name":"test_tool_with_progress","arguments":{}`,
+		`"name":"call_method","arguments":{"role":"test","method":"progress","args":[2,3]}`,
+		"test://static-text", uri("text/plain", "a text"), "test://static-binary", uri("image/png", "\x89PNG\xff"))
+	run(t, d.URL, dir, node, "node_modules/.bin/conformance", "server", "--url", renamed(t, d.URL, names)+"/mcp",
+		"--suite", "all", "--expected-failures", "conformance.yaml")
+}
+
+// renamed is the address of a proxy of a server that replaces texts in the requests.
+func renamed(t *testing.T, server string, names *strings.Replacer) string {
+	t.Helper()
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host
+		text, err := io.ReadAll(r.In.Body)
+		if err != nil {
+			t.Errorf("a request: %v", err)
+		}
+		body := names.Replace(string(text))
+		r.Out.Body, r.Out.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	}})
+	t.Cleanup(proxy.Close)
+	return proxy.URL
 }
