@@ -92,6 +92,7 @@ var allowed = map[string][]string{
 	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider",
 		"internal/runtime/interrupt", "internal/runtime/spend", "internal/telemetry", "internal/agent",
 		"internal/contract", "internal/store"},
+	"internal/runtime/equal": {},
 	"internal/runtime/catalog": {"internal/strict", "internal/runtime/gate/report", "internal/store",
 		"internal/contract", "internal/agent"},
 	"internal/runtime/why": {"internal/runtime", "internal/store", "internal/agent"},

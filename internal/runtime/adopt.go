@@ -229,7 +229,7 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 		}
 		change.Grow = a.policy.Effects == agent.EffectsObserve
 	} else {
-		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.mask(a.outcome.ErrorMessage), 400)
+		change.ErrorType, change.Reason = a.outcome.ErrorType, agent.Clip(a.mask(a.outcome.ErrorMessage), 400)
 	}
 	return change
 }

@@ -75,7 +75,7 @@ const (
 
 // warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.
 func (t *trail) warn(text string) {
-	text = Clip(text, 400)
+	text = agent.Clip(text, 400)
 	if len(t.warnings) < maxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
 		t.warnings = append(t.warnings, text)
 	}
@@ -123,21 +123,9 @@ func (a *answered) programSource() string {
 func (c *opened) named(o agent.Outcome) agent.Outcome {
 	o.ToolRole, o.MethodName = c.role, c.method
 	if !o.OK() {
-		o.ErrorMessage = Clip(o.ErrorMessage, 4000)
+		o.ErrorMessage = agent.Clip(o.ErrorMessage, 4000)
 	}
 	return o
-}
-
-// Clip cuts s to at most n characters. It marks a cut with an ellipsis, which comes on top of the n.
-func Clip(s string, n int) string {
-	count := 0
-	for i := range s {
-		if count == n {
-			return s[:i] + "…"
-		}
-		count++
-	}
-	return s
 }
 
 // with returns a copy of m with the key set. Callers need a copy, because an outcome's metadata may be shared with

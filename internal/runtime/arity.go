@@ -41,7 +41,7 @@ func (c *opened) clipKeywords(names []string) []string {
 	out := make([]string, 0, min(len(names), maxUnknown))
 	for _, name := range names {
 		if "/kwargs/"+name != c.historyArgument && len(out) < maxUnknown {
-			out = append(out, Clip(name, maxUnknownLength))
+			out = append(out, agent.Clip(name, maxUnknownLength))
 		}
 	}
 	return out
@@ -56,7 +56,8 @@ func (c *opened) fitOf(f *agent.Interface, args []json.RawMessage, kwargs json.R
 
 // misfits returns the outcome of a call whose arguments do not fit the interface that its program declares.
 func misfits(fit *agent.Fit, takes *agent.Interface, method string) agent.Outcome {
-	return agent.Failed(agent.ErrInvalidInput, "the arguments do not fit "+Clip(takes.Signature(method), maxSignature)+
+	return agent.Failed(agent.ErrInvalidInput, "the arguments do not fit "+agent.Clip(takes.Signature(method),
+		maxSignature)+
 		". "+fit.String())
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -24,7 +25,7 @@ func (r *Runtime) records(ctx context.Context, session string, q store.HistoryQu
 	if q.Desc {
 		slices.Reverse(p.Records)
 	}
-	return rawArray(p.Records), nil
+	return jsonenc.Array(p.Records), nil
 }
 
 // wholeHistory returns a query for the newest records of a session. Records of nested calls are included if all is set.

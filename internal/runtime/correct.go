@@ -205,9 +205,9 @@ func (r *Runtime) unlessAway(err error, next time.Time) time.Time {
 
 // failedCorrection returns the correction's state after one more failed attempt.
 func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *agent.Correction {
-	message := Clip(o.ErrorType+": "+o.ErrorMessage, 400)
+	message := agent.Clip(o.ErrorType+": "+o.ErrorMessage, 400)
 	if raw, _ := o.Metadata[agent.RawMessageKey].(string); raw != "" { // callers get less detail than this
-		message = Clip(o.ErrorType+": "+raw, 400)
+		message = agent.Clip(o.ErrorType+": "+raw, 400)
 	}
 	c := &agent.Correction{State: agent.CorrectionBackingOff, Attempts: 1, LastError: &message, NextTryAt: &next}
 	if was.Pending() {

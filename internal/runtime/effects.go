@@ -100,7 +100,7 @@ func reachOf(list []string) string {
 	if len(list) == 0 {
 		return "none"
 	}
-	return Clip(strings.Join(list, ", "), 250)
+	return agent.Clip(strings.Join(list, ", "), 250)
 }
 
 // effectsOfRun returns everything that the run reached.
@@ -154,7 +154,7 @@ func (j *judged) unapproved(missing *fetch.Approval) {
 	j.outcome, j.class, j.unallowed = agent.Failed(agent.ErrDenied, missing.Message), agent.ClassExtrinsic, true
 	j.outcome.Metadata = map[string]any{"approve": missing.Request, "lacks": missing.Details}
 	if was.ErrorType != agent.ErrDenied {
-		j.outcome.Metadata["program_error"] = Clip(was.ErrorType+": "+was.ErrorMessage, 400)
+		j.outcome.Metadata["program_error"] = agent.Clip(was.ErrorType+": "+was.ErrorMessage, 400)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
@@ -19,7 +20,7 @@ const maxSources = 4
 func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class,
 		ErrorType: j.outcome.ErrorType,
-		Message:   Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
+		Message:   agent.Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes,
 			Shape: cmp.Or(got.Outline, got.Shape)}
@@ -155,7 +156,7 @@ func (c *selected) heldBack(x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
 	}
-	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.clip(string(rawArray(x.Args))),
+	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.clip(string(jsonenc.Array(x.Args))),
 		c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
 }
 
@@ -180,7 +181,7 @@ func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int)
 				s.Shape, s.WasShape), "  the shape of a response had changed"))
 		}
 		if s.Sample != "" {
-			e.quote(owner, "  the response begins: %s", Clip(s.Sample, sample))
+			e.quote(owner, "  the response begins: %s", agent.Clip(s.Sample, sample))
 		}
 	}
 }
@@ -190,7 +191,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	c := e.c
 	x := c.artifact.Example(v.ExampleID)
 	shared := x != nil && x.State == agent.ExampleActive
-	input := fmt.Sprintf("args %s kwargs %s", c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)))
+	input := fmt.Sprintf("args %s kwargs %s", c.clip(string(jsonenc.Array(v.Args))), c.clip(string(v.Kwargs)))
 	say := func(text string) {
 		if shared {
 			e.say("%s", text)
@@ -213,7 +214,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 		say("  the right answer is an error of the type " + v.ExpectedErrorType)
 	}
 	if v.Note != "" {
-		say("  the person's note: " + Clip(v.Note, 800))
+		say("  the person's note: " + agent.Clip(v.Note, 800))
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -113,7 +115,7 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 		s, err := contract.CompileStored(e.Schema)
 		return err == nil && s.Check(o.Value) == nil
 	default:
-		return sameValue(e.Value, o.Value, x.Tolerance)
+		return equal.Value(e.Value, o.Value, x.Tolerance)
 	}
 }
 
@@ -161,7 +163,7 @@ func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	c.breaks(a)
 	a.hint = c.quote(a.of, fmt.Sprintf(
 		"for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
-		c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)), c.clip(got),
+		c.clip(string(jsonenc.Array(v.Args))), c.clip(string(v.Kwargs)), c.clip(got),
 		c.clip(answerText(v.Got, v.GotErrorType)), v.Note),
 		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong",
 			c.outlined(v.Args, v.Kwargs)))
@@ -179,7 +181,8 @@ func answerOf(a *judged) string {
 // brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
 func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
-	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ", c.clip(string(rawArray(x.Args))),
+	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
+		c.clip(string(jsonenc.Array(x.Args))),
 		c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
 	if x.Note != "" {
 		note = ". " + x.Note

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -48,7 +49,7 @@ func TestMeets(t *testing.T) {
 // if the program asks for something that was not recorded.
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
-	by := func(q sandbox.Request) string { return strings.Trim(string(rawArray(q.Args)), "[]") }
+	by := func(q sandbox.Request) string { return strings.Trim(string(jsonenc.Array(q.Args)), "[]") }
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{
 		"one": runtimetest.Returns("1"),
 		"new": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {

@@ -34,7 +34,8 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	public.ErrorMessage, public.Metadata = exhaustedMessage, map[string]any{}
 	public.Authored = false // the daemon refused to accept the error as the program's answer
 	maps.Copy(public.Metadata, o.Metadata)
-	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, Clip(o.ErrorMessage, 400)
+	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, agent.Clip(o.ErrorMessage,
+		400)
 	switch a.stage {
 	case stageValidation:
 		public.Metadata["boundary"] = guardrailBoundary

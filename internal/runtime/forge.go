@@ -135,8 +135,9 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
 	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
-		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
-		Hint: Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture,
+		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: agent.Clip(c.mask(o.ErrorType+": "+o.ErrorMessage),
+			400),
+		Hint: agent.Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture,
 		Example: r.attempt.example}
 }
 

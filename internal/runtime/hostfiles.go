@@ -21,7 +21,7 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 		r := d.Reader()
 		if r == nil {
 			return nil, &sandbox.AuthoredError{Type: agent.ErrTool,
-				Message: "the file " + Clip(id, 64) +
+				Message: "the file " + agent.Clip(id, 64) +
 					" is not closed: Close it, and look at the error, before it is read"}
 		}
 		return &sandbox.OpenFile{File: d.End(), ReadSeekCloser: &readFile{readSeekCloser{r, nopCloser{}}, h, id}}, nil
@@ -108,11 +108,11 @@ func (nopCloser) Close() error { return nil }
 func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 	h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) &&
 		!errors.Is(err, store.ErrNotFound))
-	message := "there is no file " + Clip(id, 64) + ", or it is gone"
+	message := "there is no file " + agent.Clip(id, 64) + ", or it is gone"
 	if errors.Is(err, store.ErrDamaged) {
-		message = "the file " + Clip(id, 64) + " is damaged: upload it again"
+		message = "the file " + agent.Clip(id, 64) + " is damaged: upload it again"
 	} else if !errors.Is(err, store.ErrNotFound) {
-		message = "the file " + Clip(id, 64) + " cannot be read now"
+		message = "the file " + agent.Clip(id, 64) + " cannot be read now"
 	}
 	return &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: message}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -178,7 +179,7 @@ func passes(errorType string) bool {
 // inputHash returns a hash that identifies an input.
 func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 	h := sha256.New()
-	_, _ = h.Write(agent.Canonical(rawArray(args))) // a hash takes everything
+	_, _ = h.Write(agent.Canonical(jsonenc.Array(args))) // a hash takes everything
 	_, _ = h.Write(agent.Canonical(kwargs))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -103,7 +103,7 @@ func signatureOf(method string, f *agent.Interface) string {
 	if f.Summary != "" {
 		text += ", " + f.Summary
 	}
-	return Clip(text, maxSignatureShown)
+	return agent.Clip(text, maxSignatureShown)
 }
 
 // knownSignature returns the method's signature, or "" if it is unknown.
@@ -111,7 +111,7 @@ func (c *selected) knownSignature(ctx context.Context, role, method string) stri
 	t, _ := c.r.store.Tool(ctx, role) // a missing tool counts as not made by a person
 	t.Role = role
 	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
-		return Clip(f.Signature(method), maxSignatureShown)
+		return agent.Clip(f.Signature(method), maxSignatureShown)
 	}
 	return ""
 }
@@ -125,7 +125,7 @@ func (c *selected) taskWords() task {
 	words := task{}
 	left := maxArgumentText
 	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
-		text := Clip(string(raw), left)
+		text := agent.Clip(string(raw), left)
 		words.add(text, 1)
 		if left -= len(text); left <= 0 {
 			break
@@ -134,11 +134,11 @@ func (c *selected) taskWords() task {
 	words.add(c.role, 2)
 	words.add(c.method, 2)
 	if k := c.terms.contract; k != nil {
-		words.add(Clip(k.Purpose, 2000), 2)
+		words.add(agent.Clip(k.Purpose, 2000), 2)
 	}
 	names := agent.Keywords(c.kwargs)
 	for _, name := range names[:min(len(names), maxTaskNames)] {
-		words.add(Clip(name, 400), 2)
+		words.add(agent.Clip(name, 400), 2)
 	}
 	return words
 }
@@ -156,7 +156,7 @@ func (k task) add(text string, weight int) {
 func (k task) relevance(texts ...string) (sum int) {
 	words := map[string]bool{}
 	for _, t := range texts {
-		addWords(words, Clip(t, 400))
+		addWords(words, agent.Clip(t, 400))
 	}
 	for w := range words {
 		sum += k[w]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -166,7 +167,7 @@ func (c *opened) maskDocument(beginning, end string) (first, last string) {
 }
 
 // clip prepares a value for a model. It masks secrets before it cuts, since a cut secret would not be found.
-func (c *opened) clip(value string) string { return Clip(c.mask(value), 300) }
+func (c *opened) clip(value string) string { return agent.Clip(c.mask(value), 300) }
 
 // maskJSON masks secrets in a value that is stored or shown to a model.
 func (c *opened) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
@@ -243,5 +244,5 @@ func Canonical(rules *mask.Rules) func(json.RawMessage) json.RawMessage {
 // sameShown compares a value with one that was stored masked.
 func (c *opened) sameShown(now, stored json.RawMessage) bool {
 	form := Canonical(c.rules)
-	return sameExact(form(now), form(stored))
+	return equal.Exact(form(now), form(stored))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
@@ -57,7 +58,7 @@ func TestInterfacesNameSecrets(t *testing.T) {
 		c.maskInput(nil)
 		c.reveal(&agent.Interface{Parameters: tt.params})
 		in := c.shown()
-		if got := string(rawArray(in.args)) + " " +
+		if got := string(jsonenc.Array(in.args)) + " " +
 			string(in.kwargs); got != tt.want || in.masked != strings.Contains(tt.want, mask.Masked) {
 			t.Errorf("%s: %s, masked %v, want %s", tt.name, got, in.masked, tt.want)
 		}
@@ -71,7 +72,7 @@ func TestSecretsAreInherited(t *testing.T) {
 		args:   texts(`"log in as bob:hunter2hunter2"`, `1`),
 		kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
 	c.maskInput(nil)
-	if got, want := string(rawArray(c.shown().args))+string(c.shown().kwargs),
+	if got, want := string(jsonenc.Array(c.shown().args))+string(c.shown().kwargs),
 		`["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.shown().masked {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -136,7 +137,7 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 			continue
 		}
 		args, kwargs := c.shownArgs(rec.Args, rec.Kwargs)
-		t := prompt.Turn{Method: rec.MethodName, Args: rawArray(args), Kwargs: kwargs}
+		t := prompt.Turn{Method: rec.MethodName, Args: jsonenc.Array(args), Kwargs: kwargs}
 		if !rec.OutcomeSummary.OK {
 			t.Failure = c.mask(rec.ErrorType + ": " + rec.ErrorMessage)
 		} else if was, err := c.r.store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
@@ -221,7 +222,7 @@ func (c *selected) shownExamples() []prompt.Example {
 		args, kwargs := c.shownArgs(x.Args, x.Kwargs)
 		expect, _ := c.rules.JSON(agent.Encoded(x.Expect))
 		memory, _ := c.rules.JSON(x.Context)
-		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: memory, Expect: expect,
+		out = append(out, prompt.Example{Args: jsonenc.Array(args), Kwargs: kwargs, Context: memory, Expect: expect,
 			Note: c.mask(x.Note)})
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
@@ -255,7 +256,7 @@ func (c *selected) contradicted(f agent.Fixture) bool {
 		}
 	}
 	return slices.ContainsFunc(c.artifact.Verdicts, func(v agent.Verdict) bool {
-		return v.Wrong() && c.artifact.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && sameExact(v.Got, f.Value)
+		return v.Wrong() && c.artifact.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && equal.Exact(v.Got, f.Value)
 	})
 }
 
@@ -271,20 +272,4 @@ func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
 		ch.Now = res.Value
 	}
 	return ch
-}
-
-// rawArray joins values into a JSON array.
-func rawArray(values []json.RawMessage) json.RawMessage {
-	size := len("[]")
-	for _, v := range values {
-		size += len(v) + len(",")
-	}
-	out := append(make([]byte, 0, size), '[')
-	for i, v := range values {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, v...)
-	}
-	return append(out, ']')
 }

@@ -257,7 +257,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		}
 	} else {
 		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType,
-			Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
+			agent.Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
 		if !j.misfit || j.misnamed() { // a missing argument proves nothing
 			change.Failure = rec.failureOf(g, j)
 		}
@@ -271,7 +271,7 @@ func (rec *recovery) note(j judged) {
 	if len(rec.trail.failures) >= maxAttemptFailures {
 		return
 	}
-	message := Clip(rec.mask(j.outcome.ErrorMessage), 400)
+	message := agent.Clip(rec.mask(j.outcome.ErrorMessage), 400)
 	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage,
 		"error_type":    j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})

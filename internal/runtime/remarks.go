@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -40,7 +41,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 			return
 		}
 		if a.Reason != "" && c.asksForProgram(a) {
-			e.say("a person's reason to ask for this program: %s", Clip(a.Reason, 600))
+			e.say("a person's reason to ask for this program: %s", agent.Clip(a.Reason, 600))
 			shown++
 		}
 	}
@@ -88,15 +89,16 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 // weakAnswer describes an answer that was a weak success.
 func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
-		strings.Join(reasons, ", "), Clip(was.args, 120), Clip(was.value, 200)),
+		strings.Join(reasons, ", "), agent.Clip(was.args, 120), agent.Clip(was.value, 200)),
 		fmt.Sprintf("a weak answer (%s) to an input of the form %s",
 			strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
 }
 
 // askedAgain describes an answer after which the caller asked again.
 func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
-	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(was.args, 120),
-		Clip(next.args, 120)),
+	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", agent.Clip(was.args,
+		120),
+		agent.Clip(next.args, 120)),
 		"after an answer to an input of the form "+was.form+" the caller asked again")
 }
 
@@ -119,7 +121,7 @@ func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
 	if was.owner = got.Log.Owner; was.owner == "" {
 		was.owner = c.ownerOfSession(ctx, got.Log.SessionID)
 	}
-	was.args, was.form = string(rawArray(got.Log.Args)), c.outlined(got.Log.Args, got.Log.Kwargs)
+	was.args, was.form = string(jsonenc.Array(got.Log.Args)), c.outlined(got.Log.Args, got.Log.Kwargs)
 	if got.Outcome != nil {
 		masked, _ := c.rules.JSON(got.Outcome.Value)
 		was.value = string(masked)

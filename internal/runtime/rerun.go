@@ -7,7 +7,9 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -37,7 +39,8 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 		got = res.Failure.Type + ": " + res.Failure.Message
 	case res.Authored != nil:
 		got = res.Authored.Type + ": " + res.Authored.Message
-	case sameExact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value, f.Value):
+	case equal.Exact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value,
+		f.Value):
 		return nil, true
 	default:
 		got, form = string(res.Value), c.outlinedAnswer(res.Value, "")
@@ -46,7 +49,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 		agent.ClassIntrinsic
 	a.broke, a.fixture = prompt.BrokeFixture, f.CallID
 	a.hint = c.quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
-		c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
+		c.clip(string(jsonenc.Array(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
 		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s",
 			c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
 	return a, false

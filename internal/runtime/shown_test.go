@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -178,26 +177,6 @@ func TestFailedFetches(t *testing.T) {
 	} {
 		if outside, over := outsideFailed(tt.f), overLimit(tt.f); outside != tt.outside || over != tt.over {
 			t.Errorf("%+v: got outside %v, over %v, want %v, %v", tt.f, outside, over, tt.outside, tt.over)
-		}
-	}
-}
-
-// A tolerance is inclusive, also between numbers that a float64 does not hold.
-func TestSameNumber(t *testing.T) {
-	t.Parallel()
-	half, one := 0.5, 1.0
-	for _, tt := range []struct {
-		x, y      json.Number
-		tolerance *float64
-		want      bool
-	}{
-		{"1", "1.5", &half, true}, {"1.5", "1", &half, true}, {"1", "1.51", &half, false}, {"1", "1.5", nil, false},
-		{"1", "1.0000000005", nil, true}, {"1", "1.000000002", nil, false},
-		{"9007199254740994", "9007199254740993", &one, true}, {"9007199254740995", "9007199254740993", &one, false},
-		{"9007199254740994", "9007199254740993", nil, false},
-	} {
-		if got := sameNumber(tt.x, tt.y, tt.tolerance); got != tt.want {
-			t.Errorf("%s and %s: got %v, want %v", tt.x, tt.y, got, tt.want)
 		}
 	}
 }

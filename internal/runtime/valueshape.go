@@ -20,7 +20,7 @@ func shapeOf(value json.RawMessage) string {
 		keys = append(keys, k+":"+agent.Kind(v))
 	}
 	slices.Sort(keys)
-	return Clip("object{"+strings.Join(keys, ",")+"}", 400)
+	return agent.Clip("object{"+strings.Join(keys, ",")+"}", 400)
 }
 
 // keepsShape reports whether a value's shape is compatible with an earlier one. null is compatible with any list, and

@@ -38,7 +38,7 @@ func (w *weakness) String() string {
 	if w.weak == 0 {
 		return ""
 	}
-	return Clip(fmt.Sprintf("%d of its last %d: %s", w.weak, w.of,
+	return agent.Clip(fmt.Sprintf("%d of its last %d: %s", w.weak, w.of,
 		strings.Join(w.reasons[:min(len(w.reasons), maxWeakReasons)], ", ")), maxWeakText)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
@@ -61,7 +62,7 @@ func (c *selected) namedType(errorType string) string {
 
 // outlined describes an input without its content, for other owners.
 func (c *selected) outlined(args []json.RawMessage, kwargs json.RawMessage) string {
-	text := "args " + prompt.Outline(rawArray(args), c.declared)
+	text := "args " + prompt.Outline(jsonenc.Array(args), c.declared)
 	if len(kwargs) > len("{}") {
 		text += " kwargs " + prompt.Outline(kwargs, c.declared)
 	}

@@ -233,7 +233,7 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out,
 		class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
-		ErrorMessage: Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
+		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.r.metrics.Guardrail(why.Type)
 	switch {
 	case !w.taught.add(why.Message) && p.Checksum != q.basis.checksum && w.res.repeated < maxRepeated:

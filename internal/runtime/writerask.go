@@ -57,6 +57,6 @@ func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Me
 		}
 		messages = again
 		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.id + ".p", Stage: stageValidation,
-			ErrorType: agent.ErrInvalidCode, ErrorMessage: Clip(err.Error(), 400)})
+			ErrorType: agent.ErrInvalidCode, ErrorMessage: agent.Clip(err.Error(), 400)})
 	}
 }

@@ -312,7 +312,7 @@ func madeFor(trigger string) string {
 	kind, reason, _ := strings.Cut(trigger, ":")
 	said := ""
 	if reason != "" && reason != "put" {
-		said = " (" + strconv.Quote(runtime.Clip(strings.ReplaceAll(reason, "_", " "), 200)) + ")"
+		said = " (" + strconv.Quote(agent.Clip(strings.ReplaceAll(reason, "_", " "), 200)) + ")"
 	}
 	switch kind {
 	case "initial_forge":
@@ -324,7 +324,7 @@ func madeFor(trigger string) string {
 	case "operator":
 		return "was put in by a person" + said
 	}
-	return "was made by " + strconv.Quote(runtime.Clip(trigger, 200))
+	return "was made by " + strconv.Quote(agent.Clip(trigger, 200))
 }
 
 // offerAgainst offers to take a program out of use: a rollback to its parent, if it has one, and quarantine.
@@ -431,7 +431,7 @@ func (w *Waiting) offerVerdictBack(name, callID string, scopes ...string) {
 // inputOf returns the arguments of the judged call, shortened for a label.
 func inputOf(v *agent.Verdict) string {
 	args := string(agent.Encoded(append([]json.RawMessage{}, v.Args...)))
-	return "(" + runtime.Clip(args[1:len(args)-1], 40) + ")"
+	return "(" + agent.Clip(args[1:len(args)-1], 40) + ")"
 }
 
 // bodyOf returns a JSON object with one member.

@@ -307,8 +307,8 @@ func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, err
 		report.Replayable, report.Reason = false, err.Error()
 		return report, nil
 	}
-	report.Equal, report.Recorded, report.Replayed = compared.Equal, runtime.Clip(compared.Recorded, maxEnding),
-		runtime.Clip(compared.Replayed, maxEnding)
+	report.Equal, report.Recorded, report.Replayed = compared.Equal, agent.Clip(compared.Recorded, maxEnding),
+		agent.Clip(compared.Replayed, maxEnding)
 	if compared.Diverged != "" {
 		report.Reason = compared.Diverged
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
 // words returns the summary: how the call ended, why, what can be done, and the circumstances, one line each.
@@ -94,7 +93,7 @@ func asked(e *agent.LogEntry) string {
 	if len(parts) == 0 {
 		return "There were no arguments."
 	}
-	return "The arguments were " + printable(runtime.Clip(strings.Join(parts, ", "), maxQuoted)) + "."
+	return "The arguments were " + printable(agent.Clip(strings.Join(parts, ", "), maxQuoted)) + "."
 }
 
 // input returns an argument as compact JSON.

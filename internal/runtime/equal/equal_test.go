@@ -1,4 +1,4 @@
-package runtime
+package equal
 
 import (
 	"encoding/json"
@@ -52,65 +52,31 @@ func TestSameValue(t *testing.T) {
 	}
 	for _, tt := range tests {
 		want, got := json.RawMessage(tt.want), json.RawMessage(tt.got)
-		if same := sameValue(want, got, tt.tolerance); same != tt.same {
+		if same := Value(want, got, tt.tolerance); same != tt.same {
 			t.Errorf("%s: the same value: %v, want %v", tt.name, same, tt.same)
 		}
-		if same := sameExact(want, got); same != tt.exact {
+		if same := Exact(want, got); same != tt.exact {
 			t.Errorf("%s: exactly the same: %v, want %v", tt.name, same, tt.exact)
 		}
 	}
 }
 
-func TestRawArray(t *testing.T) {
+// A tolerance is inclusive, also between numbers that a float64 does not hold.
+func TestSameNumber(t *testing.T) {
 	t.Parallel()
-	for want, values := range map[string][]json.RawMessage{
-		"[]": nil, "[1]": {json.RawMessage("1")}, `[1,"b",[3]]`: {json.RawMessage("1"), json.RawMessage(`"b"`),
-			json.RawMessage("[3]")},
+	half, one := 0.5, 1.0
+	for _, tt := range []struct {
+		x, y      json.Number
+		tolerance *float64
+		want      bool
+	}{
+		{"1", "1.5", &half, true}, {"1.5", "1", &half, true}, {"1", "1.51", &half, false}, {"1", "1.5", nil, false},
+		{"1", "1.0000000005", nil, true}, {"1", "1.000000002", nil, false},
+		{"9007199254740994", "9007199254740993", &one, true}, {"9007199254740995", "9007199254740993", &one, false},
+		{"9007199254740994", "9007199254740993", nil, false},
 	} {
-		if got := rawArray(values); string(got) != want || cap(got) != len(got)+min(1, len(values)) {
-			t.Errorf("got %s of capacity %d, want %s", got, cap(got), want)
-		}
-	}
-}
-
-func TestClip(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{"": "", "abc": "abc", "abcd": "abcd", "abcde": "abcd…", "äöüß": "äöüß",
-		"äöüß!": "äöüß…"} {
-		if got := Clip(in, 4); got != want {
-			t.Errorf("Clip(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestMergePatch(t *testing.T) {
-	t.Parallel()
-	before := map[string]json.RawMessage{"a": json.RawMessage("1"), "o": json.RawMessage(`{"x":1,"y":2}`)}
-	tests := []struct{ name, patch, want string }{
-		{"set", `{"b":2}`, `{"a":1,"b":2,"o":{"x":1,"y":2}}`},
-		{"replace", `{"a":[2]}`, `{"a":[2],"o":{"x":1,"y":2}}`},
-		{"delete", `{"a":null}`, `{"o":{"x":1,"y":2}}`},
-		{"delete what is not there", `{"zz":null}`, `{"a":1,"o":{"x":1,"y":2}}`},
-		{"inside", `{"o":{"x":null,"z":3}}`, `{"a":1,"o":{"y":2,"z":3}}`},
-		{"nulls inside of a new object", `{"n":{"x":null,"z":3}}`, `{"a":1,"n":{"z":3},"o":{"x":1,"y":2}}`},
-		{"an object in the place of a number", `{"a":{"x":null}}`, `{"a":{},"o":{"x":1,"y":2}}`},
-	}
-	for _, tt := range tests {
-		change, err := mergePatch(before, json.RawMessage(tt.patch))
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		after := map[string]json.RawMessage{}
-		for k, v := range before {
-			after[k] = v
-		}
-		change.Apply(after)
-		if got, _ := json.Marshal(after); string(got) != tt.want { // JSON encodes
-			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
-		}
-		if tt.name == "delete what is not there" && len(change.Delete)+len(change.Set) != 0 {
-			t.Errorf("%s: a change: %+v", tt.name, change)
+		if got := sameNumber(tt.x, tt.y, tt.tolerance); got != tt.want {
+			t.Errorf("%s and %s: got %v, want %v", tt.x, tt.y, got, tt.want)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package runtime
+// Package equal compares answers that programs gave to the same input: as people expect numbers to be compared, or
+// exactly. It knows nothing about programs or calls.
+package equal
 
 import (
 	"bytes"
@@ -10,9 +12,9 @@ import (
 	"strings"
 )
 
-// sameValue compares JSON values. Numbers may differ by tolerance, an absolute value; nil means 1e-9 relative. Integers
+// Value compares JSON values. Numbers may differ by tolerance, an absolute value; nil means 1e-9 relative. Integers
 // beyond 2^53 are compared by their digits, all else exactly.
-func sameValue(want, got json.RawMessage, tolerance *float64) bool {
+func Value(want, got json.RawMessage, tolerance *float64) bool {
 	if bytes.Equal(want, got) {
 		return true
 	}
@@ -96,8 +98,8 @@ func integersWithin(x, y json.Number, tolerance float64) bool {
 	return apart.Abs(apart).Cmp(big.NewFloat(tolerance)) <= 0
 }
 
-// sameExact compares JSON values exactly, except for whitespace and the order of members.
-func sameExact(a, b json.RawMessage) bool {
+// Exact compares JSON values exactly, except for whitespace and the order of members.
+func Exact(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
