@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
@@ -24,10 +25,10 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes,
 			Shape: cmp.Or(got.Outline, got.Shape)}
-		key := shapeKey(got)
+		key := classify.Source(got)
 		outline := g.Outlines[key]
 		if was, known := g.Shapes[key]; known && (outline != "" && outline != got.Outline ||
-			!got.Keeps(was, outline, c.r.words.of(g))) {
+			!got.Keeps(was, outline, c.r.words.Of(g))) {
 			s.WasShape = shapeOfAnother
 			if c.reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
 				s.WasShape = cmp.Or(outline, was)

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -79,7 +80,7 @@ func (c *selected) outdated(x *agent.Example, adaptive bool) bool {
 	}
 	sources := sandbox.Journalled(x.Effects).Fetched
 	for i := range sources {
-		sources[i] = withoutQuery(sources[i])
+		sources[i] = classify.WithoutQuery(sources[i])
 	}
 	return adaptive && len(sources) > 0 || c.artifact.DriftedSince(sources, x.Recorded())
 }
@@ -97,7 +98,7 @@ func skips(a *judged, live bool) bool {
 		return true
 	}
 	for _, f := range a.result.Effects.Fetches {
-		if outsideFailed(f) || f.ErrorKind == "denied" {
+		if classify.OutsideFailed(f) || f.ErrorKind == "denied" {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -84,7 +85,7 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 		if h.shapes == nil {
 			h.shapes = map[string]string{}
 		}
-		h.shapes[role+"."+method] = shapeOf(o.Value)
+		h.shapes[role+"."+method] = classify.Shape(o.Value)
 	}
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -54,10 +55,10 @@ func (j *judged) served() bool {
 func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
-	e := Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
+	e := classify.Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
 		Shapes: a.program.Shapes, Outlines: a.program.Outlines}
 	if len(e.Fetches) > 0 {
-		e.Words = s.r.words.of(a.program)
+		e.Words = s.r.words.Of(a.program)
 	}
 	switch {
 	case a.misfit:
@@ -96,7 +97,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j.explain()
 	if j.outcome.OK() {
 		j.class = agent.ClassOK
-		j.shapes, j.outlines = e.remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
+		j.shapes, j.outlines = e.Remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
 		return j
 	}
 	// A missing approval takes precedence over the program's own error, which is probably a consequence of it.
@@ -107,17 +108,17 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	e.ErrorType = j.outcome.ErrorType
 	e.Answered = len(a.program.Answered) > 0 && s.answeredBefore(a.program)
 	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
-	j.class, j.drifting = classify(e), Drifting(e)
+	j.class, j.drifting = classify.Class(e), classify.Drifting(e)
 	j.outcome.Retriable = j.retriable()
 	return j
 }
 
 // says records the error that the program returned, and decides whether the program authored it.
-func (j *judged) says(err *sandbox.AuthoredError, e *Evidence) {
+func (j *judged) says(err *sandbox.AuthoredError, e *classify.Evidence) {
 	j.outcome = agent.Failed(err.Type, err.Message)
 	// the error is due to the program's own limit, or to its own invalid call
 	limit := j.overasked && err.Type == agent.ErrResourceExhausted || j.miscalls()
-	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, overLimit)
+	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, classify.OverLimit)
 	e.Authored = !limit
 	e.PassedOn = j.failed[err.Type].class
 	j.passedOn = e.PassedOn != agent.ClassNone || j.noRoom

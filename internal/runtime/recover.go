@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
@@ -171,8 +172,8 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	rec.note(j)
 	if j.class == agent.ClassAdaptive {
-		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes, Outlines: g.Outlines,
-			Words: rec.r.words.of(g)})
+		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes, Outlines: g.Outlines,
+			Words: rec.r.words.Of(g)})
 		rec.adaptive = true
 	}
 	switch {
@@ -230,7 +231,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 		}
 		// only if this program met the changed source, not just an earlier one
 		if rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 {
-			rec.adaptive, rec.drifted = true, sourcesOf(rec.artifact, g)
+			rec.adaptive, rec.drifted = true, classify.SourcesOf(rec.artifact, g)
 		}
 	}
 	return rec.repair(ctx, g, why)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -52,7 +53,7 @@ type Runtime struct {
 	corrects corrector
 	compiled compiledContracts
 	facts    factsCache
-	words    wordsCache
+	words    classify.Words
 	intact   intactCache
 
 	irreproducible failedProofs // failed proofs of calls with secrets

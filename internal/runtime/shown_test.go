@@ -153,30 +153,3 @@ func TestRepairable(t *testing.T) {
 		}
 	}
 }
-
-// Failed fetches are classified as the server's fault or as a limit of the daemon.
-func TestFailedFetches(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		f             sandbox.Fetch
-		outside, over bool
-	}{
-		{sandbox.Fetch{Status: 200}, false, false},
-		{sandbox.Fetch{Status: 404}, false, false},
-		{sandbox.Fetch{Status: 429}, true, false},
-		{sandbox.Fetch{Status: 499}, false, false},
-		{sandbox.Fetch{Status: 500}, true, false},
-		{sandbox.Fetch{ErrorKind: "denied"}, false, false},
-		{sandbox.Fetch{ErrorKind: "redirect_denied"}, true, false},
-		{sandbox.Fetch{ErrorKind: "redirects"}, true, false},
-		{sandbox.Fetch{ErrorKind: "incomplete"}, true, false},
-		{sandbox.Fetch{ErrorKind: "encoding"}, true, false},
-		{sandbox.Fetch{ErrorKind: "network"}, true, false},
-		{sandbox.Fetch{ErrorKind: "timeout"}, true, true},
-		{sandbox.Fetch{Status: 200, ErrorKind: "too_large"}, false, true},
-	} {
-		if outside, over := outsideFailed(tt.f), overLimit(tt.f); outside != tt.outside || over != tt.over {
-			t.Errorf("%+v: got outside %v, over %v, want %v, %v", tt.f, outside, over, tt.outside, tt.over)
-		}
-	}
-}

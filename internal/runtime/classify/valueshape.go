@@ -1,4 +1,4 @@
-package runtime
+package classify
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// shapeOf describes the shape of a value: its kind and, for an object, its keys with their kinds.
-func shapeOf(value json.RawMessage) string {
+// Shape describes the shape of a value: its kind and, for an object, its keys with their kinds.
+func Shape(value json.RawMessage) string {
 	kind := agent.Kind(value)
 	var fields map[string]json.RawMessage
 	if kind != "object" || json.Unmarshal(value, &fields) != nil {

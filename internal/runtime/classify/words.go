@@ -1,4 +1,4 @@
-package runtime
+package classify
 
 import (
 	"strings"
@@ -8,14 +8,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// wordsCache caches the words of programs by checksum. The zero value is ready.
-type wordsCache struct {
+// Words caches the words of programs by checksum. The zero value is ready.
+type Words struct {
 	mu  sync.RWMutex
 	all map[string]map[string]bool // guarded by mu
 }
 
-// of returns the words of the generation's program. They are shared and must not be modified.
-func (c *wordsCache) of(g *agent.Generation) map[string]bool {
+// Of returns the words of the generation's program. They are shared and must not be modified.
+func (c *Words) Of(g *agent.Generation) map[string]bool {
 	const most = 1024
 	c.mu.RLock()
 	words, known := c.all[g.CodeChecksum]

@@ -1,4 +1,7 @@
-package runtime
+// Package classify derives the class of a failure from evidence: what a run received from external sources and from
+// nested calls, compared with what the program received at its last good run. It trusts nothing that a program reports
+// about itself, and knows nothing about calls, repairs or the store.
+package classify
 
 import (
 	"cmp"
@@ -30,13 +33,13 @@ type Evidence struct {
 	DriftAfter   int               // results in a row that count as drift; 0 means defaultDriftAfter
 }
 
-// classify returns the failure class of the evidence.
-func classify(e Evidence) agent.Class {
+// Class returns the failure class of the evidence.
+func Class(e Evidence) agent.Class {
 	switch {
 	// The order matters. An interruption proves nothing, and an outage excuses the program, whatever error it ended in.
 	case e.Interrupted:
 		return agent.ClassNone
-	case slices.ContainsFunc(e.Fetches, outsideFailed), e.ModelFailed, e.NoRoom, e.PassedOn == agent.ClassExtrinsic:
+	case slices.ContainsFunc(e.Fetches, OutsideFailed), e.ModelFailed, e.NoRoom, e.PassedOn == agent.ClassExtrinsic:
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic
@@ -60,7 +63,7 @@ const defaultDriftAfter = 2
 // however often it occurs.
 func Drifting(e Evidence) bool {
 	return !e.Interrupted && usedSource(e) && (drifted(e) || e.Answered && unreadable(e)) &&
-		!slices.ContainsFunc(e.Fetches, outsideFailed)
+		!slices.ContainsFunc(e.Fetches, OutsideFailed)
 }
 
 // unreadable reports whether the program could not read its data: it reported that, panicked, or returned an error that
@@ -73,7 +76,7 @@ func unreadable(e Evidence) bool {
 // usedSource reports whether a source of the last ok run answered well.
 func usedSource(e Evidence) bool {
 	for _, f := range e.Fetches {
-		if _, used := e.Shapes[shapeKey(f)]; used && good(f) {
+		if _, used := e.Shapes[Source(f)]; used && good(f) {
 			return true
 		}
 	}
@@ -85,20 +88,20 @@ func goodFetch(e Evidence) bool { return slices.ContainsFunc(e.Fetches, good) }
 // good reports whether the fetch was answered with a 2xx status.
 func good(f sandbox.Fetch) bool { return f.Status >= 200 && f.Status < 300 }
 
-// outsideFailed reports whether the fetch got no answer, or a status of 429 or at least 500. A fetch that policy denied
+// OutsideFailed reports whether the fetch got no answer, or a status of 429 or at least 500. A fetch that policy denied
 // is the program's own doing.
-func outsideFailed(f sandbox.Fetch) bool {
+func OutsideFailed(f sandbox.Fetch) bool {
 	return f.Status == 0 && f.ErrorKind != "denied" || f.Status == 429 || f.Status >= 500
 }
 
-// overLimit reports whether the fetch ran into its time or size limit. An error that a program returns because of it
+// OverLimit reports whether the fetch ran into its time or size limit. An error that a program returns because of it
 // does not count as authored.
-func overLimit(f sandbox.Fetch) bool { return f.ErrorKind == "timeout" || f.ErrorKind == "too_large" }
+func OverLimit(f sandbox.Fetch) bool { return f.ErrorKind == "timeout" || f.ErrorKind == "too_large" }
 
 // drifted reports whether a good response or a nested value has another shape than at the last ok run.
 func drifted(e Evidence) bool {
 	for _, f := range e.Fetches {
-		if _, ok := e.Shapes[shapeKey(f)]; ok && good(f) && !e.keeps(&f) {
+		if _, ok := e.Shapes[Source(f)]; ok && good(f) && !e.keeps(&f) {
 			return true
 		}
 	}
@@ -112,32 +115,32 @@ func drifted(e Evidence) bool {
 
 // keeps reports whether the response has the shape that its source had at the last ok run.
 func (e *Evidence) keeps(f *sandbox.Fetch) bool {
-	key := shapeKey(*f)
+	key := Source(*f)
 	return f.Keeps(e.Shapes[key], e.Outlines[key], e.Words)
 }
 
-// shapeKey returns the name of a source: its URL without query and fragment.
-func shapeKey(f sandbox.Fetch) string { return withoutQuery(f.URL) }
+// Source returns the name of a source: its URL without query and fragment.
+func Source(f sandbox.Fetch) string { return WithoutQuery(f.URL) }
 
-func withoutQuery(url string) string {
+func WithoutQuery(url string) string {
 	if i := strings.IndexAny(url, "?#"); i >= 0 {
 		return url[:i]
 	}
 	return url
 }
 
-// changedSources returns the sources whose change may explain a failing run, under the URLs that were requested and
+// ChangedSources returns the sources whose change may explain a failing run, under the URLs that were requested and
 // those that answered. It considers the sources that the program used to answer from. It returns those with another
 // shape, or all of them if every shape is the same.
-func changedSources(e Evidence) (out []string) {
+func ChangedSources(e Evidence) (out []string) {
 	var used []string
 	for _, f := range e.Fetches {
-		if _, known := e.Shapes[shapeKey(f)]; !known || !good(f) {
+		if _, known := e.Shapes[Source(f)]; !known || !good(f) {
 			continue
 		}
-		names := []string{shapeKey(f)}
+		names := []string{Source(f)}
 		if f.Asked != "" {
-			names = append(names, withoutQuery(f.Asked))
+			names = append(names, WithoutQuery(f.Asked))
 		}
 		used = append(used, names...)
 		if !e.keeps(&f) {
@@ -151,13 +154,13 @@ func changedSources(e Evidence) (out []string) {
 	return slices.Compact(out)
 }
 
-// sourcesOf returns the sources of the generation's answers and of its latest failed runs.
-func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
+// SourcesOf returns the sources of the generation's answers and of its latest failed runs.
+func SourcesOf(a *agent.Artifact, g *agent.Generation) []string {
 	out := slices.Collect(maps.Keys(g.Shapes))
 	for _, f := range a.Failures {
 		for _, s := range f.Sources {
 			if f.Generation == g.ID {
-				out = append(out, withoutQuery(s.URL))
+				out = append(out, WithoutQuery(s.URL))
 			}
 		}
 	}
@@ -168,10 +171,10 @@ func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
 // maxShapes bounds the number of sources whose shapes are kept from one run.
 const maxShapes = 16
 
-// remembered returns the shapes and the outlines of an ok run, for at most maxShapes sources, or nil if nothing was
+// Remembered returns the shapes and the outlines of an ok run, for at most maxShapes sources, or nil if nothing was
 // fetched or called. same reports that the stored shapes belong to the same owner. In that case a fuller stored shape
 // stays if the source still keeps it: an empty list shows less than a full one.
-func (e *Evidence) remembered(same bool) (shapes, outlines map[string]string) {
+func (e *Evidence) Remembered(same bool) (shapes, outlines map[string]string) {
 	if len(e.Fetches) == 0 && len(e.Nested) == 0 {
 		return nil, nil
 	}
@@ -181,7 +184,7 @@ func (e *Evidence) remembered(same bool) (shapes, outlines map[string]string) {
 		if !good(*f) || len(shapes) >= maxShapes {
 			continue
 		}
-		key, form, outline := shapeKey(*f), f.Form(e.Words), f.Outline
+		key, form, outline := Source(*f), f.Form(e.Words), f.Outline
 		if was, known := e.Shapes[key]; known && same && len(was) >= len(form) && e.keeps(f) {
 			form, outline = was, e.Outlines[key]
 		}

@@ -1,4 +1,4 @@
-package runtime
+package classify
 
 import (
 	"testing"
@@ -75,7 +75,7 @@ func TestClassify(t *testing.T) {
 		{"spawn failed", Evidence{Interrupted: true, ErrorType: agent.ErrResourceExhausted}, agent.ClassNone},
 	}
 	for _, tt := range tests {
-		if got := classify(tt.e); got != tt.want {
+		if got := Class(tt.e); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package runtime
+package classify
 
 import (
 	"testing"
@@ -71,7 +71,7 @@ func TestClassifyMore(t *testing.T) {
 			Fetches: one(200, "", "html"), Shapes: known}, agent.ClassNone},
 	}
 	for _, tt := range tests {
-		if got := classify(tt.e); got != tt.want {
+		if got := Class(tt.e); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
