@@ -31,6 +31,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -130,7 +131,7 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 }
 
 func (f *fake) Why(_ context.Context, id string, asker why.Asker) (*why.Explanation, error) {
-	in := why.Input{Asker: asker, Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: runtime.Select}
+	in := why.Input{Asker: asker, Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: selection.Select}
 	in.Call.Log = agent.LogEntry{CallID: id, Role: "r", Method: "m", OutcomeStatus: agent.StatusRunning}
 	return why.Explain(&in), f.known("Why", id, knownCall)
 }

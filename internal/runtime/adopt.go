@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -81,7 +82,7 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 	switch {
 	case !keepable:
 		rec.countUnkept(rec.artifact)
-	case rec.decision.Reason == ReasonArgsIgnored && !cand.generation.Cacheable:
+	case rec.decision.Reason == selection.ReasonArgsIgnored && !cand.generation.Cacheable:
 		rec.ignoredAgain(cand, j)
 	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}

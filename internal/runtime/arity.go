@@ -8,6 +8,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // Bounds of what an outcome lists about parameters and keywords.
@@ -86,7 +88,7 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 	out.Adopt(len(w.args), w.kwargs, fit.Unknown)
 	if out.Binds() {
 		fit = w.fit(out)
-		out.Relax(fit.Missing, inferred(facts))
+		out.Relax(fit.Missing, programs.Inferred(facts))
 	}
 }
 
@@ -124,7 +126,8 @@ func isAre(n int) string {
 
 // ranOn reports whether the predecessor of the requested program accepts calls with this call's arguments.
 func (w *writer) ranOn(q forgeRequest) bool {
-	if q.trigger == widening || w.decision.Reason == ReasonArgsIgnored || w.decision.Reason == ReasonNotCacheable {
+	if q.trigger == widening || w.decision.Reason == selection.ReasonArgsIgnored ||
+		w.decision.Reason == selection.ReasonNotCacheable {
 		return false
 	}
 	fit := w.fit(q.predecessor.Interface)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -81,7 +82,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		s.r.metrics.Run(engine, tier)
 	}
 	if a.takes == nil {
-		a.takes = interfaceOf(g, a.result.Facts)
+		a.takes = programs.InterfaceOf(g, a.result.Facts)
 		a.fit = s.fit(a.takes)
 	}
 	s.reveal(a.takes)
@@ -102,7 +103,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 // ranOn returns the engine and the tier that ran the attempt's program, according to the facts. The engine is "" if the
 // native program ran but the facts come from an engine; both are "" if no program ran.
 func (a *attempted) ranOn(f *report.Facts) (engine, tier string) {
-	engine, tier = engineOf(f)
+	engine, tier = programs.EngineOf(f)
 	if a.result.Tier == sandbox.TierNative && tier != sandbox.TierNative {
 		return "", sandbox.TierNative
 	}

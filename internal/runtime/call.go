@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // Call runs a call and returns once its commit is durable. The session's next call starts earlier, as soon as this
@@ -90,15 +91,15 @@ func (c *opened) answer(ctx context.Context) *answered {
 	}
 	// A warm call reports no progress, so it pays nothing for events.
 	if s.decision.Decision != agent.DecideRun {
-		c.progress.Add(progress.Selected, s.decision.selection())
+		c.progress.Add(progress.Selected, s.decision.Logged())
 	}
 	return s.serve(ctx)
 }
 
 // set answers a method named "key=": it writes the context key and runs no program.
 func (c *opened) set(key string) *answered {
-	done := &answered{selected: selected{opened: c, decision: Decision{Decision: agent.DecideNone,
-		Reason: ReasonSetter}},
+	done := &answered{selected: selected{opened: c, decision: selection.Decision{Decision: agent.DecideNone,
+		Reason: selection.ReasonSetter}},
 		outcome: agent.Outcome{Status: agent.StatusOK, Value: c.args[0]}}
 	if c.depth == 0 {
 		done.context = &agent.ContextChange{Set: map[string]json.RawMessage{key: c.args[0]}}

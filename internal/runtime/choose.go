@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -17,7 +18,7 @@ type selected struct {
 	terms    terms
 	memory   map[string]json.RawMessage // the session's context; empty for nested calls
 	artifact *agent.Artifact            // nil if none is stored
-	decision Decision
+	decision selection.Decision
 	took     time.Duration // how long the selection took
 	reached  agent.Effects // what the stored program that failed in this call reached
 	before   *reach        // of the program that a flight would replace; nil if wider reach needs no approval
@@ -52,17 +53,18 @@ func (c *opened) choose(ctx context.Context) (selected, error) {
 
 // of returns the call with the given artifact and the selection that follows from it.
 func (s selected) of(a *agent.Artifact) selected {
-	s.artifact, s.decision = a, Select(s.input(a))
+	s.artifact, s.decision = a, selection.Select(s.input(a))
 	return s
 }
 
 // input returns what Select needs to know about the call, with the given artifact.
-func (s *selected) input(a *agent.Artifact) SelectInput {
-	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs,
+func (s *selected) input(a *agent.Artifact) selection.Input {
+	return selection.Input{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args),
+		Kwargs:             s.kwargs,
 		Artifact:           a,
 		CheckedFingerprint: checkedOf(a, s.terms.checked, s.terms.written), Words: s.terms.registeredWords(),
-		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs,
-		Intact: s.r.intact.has}
+		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.facts.IgnoresArgs,
+		Intact: s.r.intact.Has}
 }
 
 // checkedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the one
@@ -75,7 +77,17 @@ func checkedOf(a *agent.Artifact, checked, written string) string {
 }
 
 // Reselect repeats Select for a past call, with the runtime's knowledge of programs.
-func (r *Runtime) Reselect(in SelectInput) Decision {
-	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.o.AllowImport, r.ignoresArgs, r.intact.has
-	return Select(in)
+func (r *Runtime) Reselect(in selection.Input) selection.Decision {
+	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.o.AllowImport, r.facts.IgnoresArgs, r.intact.Has
+	return selection.Select(in)
+}
+
+// underSwitch reports whether a switch makes the call forge.
+func (c *opened) underSwitch() bool { return selection.Switch(c.policy, c.role) != "" }
+
+// switchedOff reports whether stored programs are ignored: they are not run, not shown to the model, and not used to
+// prove the program that answers instead. The call behaves as if nothing were stored, except that people's decisions
+// still apply.
+func (s *selected) switchedOff() bool {
+	return s.underSwitch() || s.decision.Reason == selection.ReasonQuarantined
 }

@@ -186,7 +186,7 @@ func (a *answered) doubted() bool {
 // reply returns the call's reply, as the client and a later replay get it.
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
-		Selection: a.decision.selection()}
+		Selection: a.decision.Logged()}
 	p.Engine, p.Tier = a.last.ranOn(a.facts)
 	p.BuildMs = agent.Milliseconds(a.trail.built)
 	if g := a.program; g != nil {

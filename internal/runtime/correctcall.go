@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // errContractUnknown means that the contract a correction must keep is not known any more.
@@ -26,7 +27,8 @@ func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact
 	if g.CallersContract && g.Asked == nil && judged.Role == k.role {
 		c.asked = judged.Contract // programs of earlier versions did not store the contract
 	}
-	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection,
+	s := selected{opened: c, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
+		Reason:     selection.ReasonCorrection,
 		Generation: g}}
 	if s.terms, err = c.resolveTerms(ctx); err == nil && g.CallersContract &&
 		(!s.terms.own || s.terms.checked != g.CheckedFingerprint) {

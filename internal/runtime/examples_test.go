@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 func TestMeets(t *testing.T) {
@@ -171,7 +172,10 @@ func TestExamplesDigest(t *testing.T) {
 	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
 		Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
 	with := func(examples []agent.Example, verdicts ...agent.Verdict) string {
-		return examplesDigest(artifact(func(a *agent.Artifact) { a.Examples, a.Verdicts = examples, verdicts }))
+		return examplesDigest(selectiontest.Artifact(func(a *agent.Artifact) {
+			a.Examples, a.Verdicts = examples,
+				verdicts
+		}))
 	}
 	one, other := example("ex_1", "1", "7"), example("ex_1", "2", "7")
 	proposed := one

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // failing describes the program that the model is asked to repair.
@@ -48,11 +49,11 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	switch {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
-	case reason == ReasonCorrection:
+	case reason == selection.ReasonCorrection:
 		return reasonOfCorrection
-	case reason == ReasonRequested:
+	case reason == selection.ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
-	case repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
+	case selection.Repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
 		return budgetExhausted
 	}
 	return "regenerate:" + reason
@@ -154,7 +155,7 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 // forge asks a model for a new program and runs it. A failing program is repaired within the call's retry budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
 	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(),
-		recheck: rec.decision.Reason == ReasonPurposeChanged}
+		recheck: rec.decision.Reason == selection.ReasonPurposeChanged}
 	for {
 		cand, out := rec.obtain(ctx, q)
 		switch {
@@ -229,7 +230,7 @@ func (rec *recovery) countExhaustion(stage string) {
 // programs answer a single question each.
 func (s *selected) alone() bool {
 	switch s.decision.Reason {
-	case ReasonDispatch, ReasonNotCacheable:
+	case selection.ReasonDispatch, selection.ReasonNotCacheable:
 		return true
 	}
 	return s.switchedOff() || s.dispatch()
@@ -238,7 +239,7 @@ func (s *selected) alone() bool {
 // personAsked reports whether a person requested the program, by a regeneration or by a verdict. Such a program may
 // answer differently from its predecessor.
 func (s *selected) personAsked() bool {
-	return s.decision.Reason == ReasonRequested || s.decision.Reason == ReasonCorrection
+	return s.decision.Reason == selection.ReasonRequested || s.decision.Reason == selection.ReasonCorrection
 }
 
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of

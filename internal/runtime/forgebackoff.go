@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // ForgetFailures lets the method be forged again at once, because a person's operation on it is a new beginning. If
@@ -14,7 +15,7 @@ func (r *Runtime) ForgetFailures(role, method string) {
 func (s *selected) backoffKey() backoffKey {
 	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
-	if s.decision.Reason == ReasonPurposeChanged {
+	if s.decision.Reason == selection.ReasonPurposeChanged {
 		k.words = s.terms.registeredWords()
 	}
 	return k
@@ -58,7 +59,7 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	switch {
 	case rec.slow:
 		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader(), waited: rec.patience()})
-	case rec.decision.Reason == ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
+	case rec.decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
 		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader()})
 	case rec.alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
@@ -116,8 +117,8 @@ func (rec *recovery) clearBackoff() {
 // patches reports whether the new program is a patch: it replaces one that failed.
 func (rec *recovery) patches() bool {
 	d := &rec.decision
-	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == ReasonDegraded ||
-		d.Reason == ReasonUnproven)
+	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == selection.ReasonDegraded ||
+		d.Reason == selection.ReasonUnproven)
 }
 
 // proven reports whether more than an honest error speaks for the candidate. A first generation counts as proven,
@@ -139,7 +140,7 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 		return
 	}
 	c := failedCorrection(rec.artifact.Correction, o, until)
-	if rec.decision.Reason == ReasonCorrection && c.Attempts >= maxCorrections {
+	if rec.decision.Reason == selection.ReasonCorrection && c.Attempts >= maxCorrections {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
 	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,

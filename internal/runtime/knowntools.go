@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -87,7 +88,7 @@ func (c *selected) rankedTools(ctx context.Context, called []store.Target) ([]st
 		}
 	}
 	for i := range ranked {
-		if t := &ranked[i]; switchOf(c.policy, t.Tool.Role) != "" && len(t.Methods) > 0 {
+		if t := &ranked[i]; selection.Switch(c.policy, t.Tool.Role) != "" && len(t.Methods) > 0 {
 			t.Methods = t.Methods[:1] // kept for the view, which leaves it out
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // Decisions of the promotion gates (solver_promotion_v1).
@@ -48,19 +49,6 @@ func after(state, event string) string {
 		return edges[i].to
 	}
 	return state
-}
-
-// stateRank orders the states for selection. A degraded generation is repaired before it runs, whatever its rank.
-func stateRank(state string) int {
-	switch state {
-	case agent.StateDurable:
-		return 3
-	case agent.StateProbation:
-		return 2
-	case agent.StateCandidate:
-		return 1
-	}
-	return 0
 }
 
 // lifecycle returns the state of the program that answered and the decision of the gates. It adds the transitions of
@@ -118,7 +106,7 @@ func (a *answered) demote() (state, decision string) {
 			id = a.artifact.CurrentID
 		}
 		was, is := a.artifact.Find(id), a.artifact.Apply(*change).Find(id)
-		if was == nil || is == nil || !Degraded(is, a.policy.Degraded) {
+		if was == nil || is == nil || !selection.Degraded(is, a.policy.Degraded) {
 			continue
 		}
 		next := after(a.artifact.StateOf(was), onFailing)
@@ -163,7 +151,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 // contract.
 func promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	g := a.Current()
-	if g == nil || Degraded(g, p.Degraded) {
+	if g == nil || selection.Degraded(g, p.Degraded) {
 		return false
 	}
 	s := &a.Scorecard

@@ -22,7 +22,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
-		Selection: a.decision.selection(),
+		Selection: a.decision.Logged(),
 		AttemptID: a.last.id, AttemptStage: a.last.stage, AttemptFailures: t.failures,
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
 		OutcomeRepairAttempts: t.outcomeRepairs,

@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -33,7 +34,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
 	}
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum &&
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != selection.ReasonChecksum &&
 		c.policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
 		in.Earlier = g.Code // the program will be held to recorded answers that the model cannot know
 	}
@@ -86,7 +87,7 @@ const (
 // wish returns the reason that an operator gave for requesting a new program, or "". Reasons that the daemon filled in
 // are left out, because they mean nothing to a model.
 func (c *selected) wish() string {
-	if c.decision.Reason != ReasonRequested || c.artifact == nil {
+	if c.decision.Reason != selection.ReasonRequested || c.artifact == nil {
 		return ""
 	}
 	reason := c.artifact.ForceRegenerate

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // A proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
@@ -104,7 +105,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
-	if broken != nil && broken.example != "" && c.decision.Reason == ReasonPurposeChanged && !cand.keeps {
+	if broken != nil && broken.example != "" && c.decision.Reason == selection.ReasonPurposeChanged && !cand.keeps {
 		broken = now.onlyExamples(ctx, cand, broken)
 	}
 	if broken == nil && !c.switchedOff() {

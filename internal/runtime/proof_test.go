@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // Which calls become proofs for successors. Each row spoils one thing of a call that does.
@@ -56,7 +57,7 @@ func TestFixture(t *testing.T) {
 		p := agent.DefaultPolicy()
 		c := &call{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
 		c.s = &selected{opened: &opened{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")},
-			artifact: artifact(nil)}
+			artifact: selectiontest.Artifact(nil)}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
@@ -141,7 +142,7 @@ func TestBinding(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := &selected{opened: &opened{}, terms: terms{schema: tt.schema},
-			artifact: artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
+			artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
 		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

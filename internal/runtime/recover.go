@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // A recovery takes a selected call to its answer. It runs programs, and repairs or replaces failing ones within the
@@ -105,7 +106,7 @@ func (s *selected) answersStored() bool {
 
 // refused answers a call whose only program waits for a person.
 func (rec *recovery) refused() agent.Outcome {
-	if rec.decision.Reason == ReasonNewReach {
+	if rec.decision.Reason == selection.ReasonNewReach {
 		return rec.waitsForApproval(rec.artifact.Current().Beyond)
 	}
 	return rec.waitsForApproval(nil)
@@ -172,16 +173,17 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	rec.note(j)
 	if j.class == agent.ClassAdaptive {
-		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes, Outlines: g.Outlines,
-			Words: rec.r.words.Of(g)})
+		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes,
+			Outlines: g.Outlines,
+			Words:    rec.r.words.Of(g)})
 		rec.adaptive = true
 	}
 	switch {
-	case j.overran, rec.artifact.Pinned, rec.decision.Reason == ReasonApprovalRequired:
+	case j.overran, rec.artifact.Pinned, rec.decision.Reason == selection.ReasonApprovalRequired:
 		return rec.keep(j)
-	case rec.decision.Reason == ReasonBreaksExamples:
+	case rec.decision.Reason == selection.ReasonBreaksExamples:
 		return rec.keep(j)
-	case rec.decision.Reason == ReasonNewReach: // a newer program waits already
+	case rec.decision.Reason == selection.ReasonNewReach: // a newer program waits already
 		return rec.announced(rec.keep(j), rec.artifact.Current().Beyond)
 	}
 	if wait, yes := rec.backingOff(); yes {
@@ -209,14 +211,14 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
-	case ReasonContractChanged:
+	case selection.ReasonContractChanged:
 		why.message = prompt.Public(
 			"The contract changed since this program was written. It must keep the contract given above." +
 				rec.rewordedToo(g))
-	case ReasonArgsIgnored:
+	case selection.ReasonArgsIgnored:
 		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
-	case ReasonUnproven:
-		why.class = ReasonUnproven
+	case selection.ReasonUnproven:
+		why.class = selection.ReasonUnproven
 		why.message = prompt.Public(fmt.Sprintf(
 			"This program has never answered with a value. Its last %d answers were errors that it returned.",
 			g.AuthoredStreak))

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -63,7 +64,7 @@ func (v *registryView) method(ctx context.Context, t *agent.Tool, method string)
 	if known || v.left <= 0 {
 		return m
 	}
-	if switchOf(v.call.policy, t.Role) != "" {
+	if selection.Switch(v.call.policy, t.Role) != "" {
 		return m
 	}
 	v.left--

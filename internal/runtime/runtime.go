@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -52,9 +53,9 @@ type Runtime struct {
 	backoffs backoffs
 	corrects corrector
 	compiled compiledContracts
-	facts    factsCache
+	facts    programs.Facts
 	words    classify.Words
-	intact   intactCache
+	intact   programs.Intact
 
 	irreproducible failedProofs // failed proofs of calls with secrets
 

@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -183,7 +184,8 @@ func TestSetter(t *testing.T) {
 	if memory, err := r.Context(t.Context(), id); err != nil || string(memory["name"]) != `"Ada"` {
 		t.Errorf("the context is %s, %v", memory["name"], err)
 	}
-	if e := logOf(t, r, got.CallID); e.Selection.Reason != ReasonSetter || e.Replayable || len(model.Requests()) != 0 {
+	if e := logOf(t, r, got.CallID); e.Selection.Reason != selection.ReasonSetter || e.Replayable ||
+		len(model.Requests()) != 0 {
 		t.Errorf("log: %+v, replayable %v; %d requests", e.Selection, e.Replayable, len(model.Requests()))
 	}
 }
@@ -410,7 +412,8 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	least := good
-	least.RunTimeout, least.CallTimeout, least.MaxTimeout, least.CommitTimeout, least.CancelGrace, least.MaxQueue, least.MaxContext = 1, 1, 1, 1, 0, 1, 1
+	least.RunTimeout, least.CallTimeout, least.MaxTimeout, least.CommitTimeout, least.CancelGrace, least.MaxQueue,
+		least.MaxContext = 1, 1, 1, 1, 0, 1, 1
 	if _, err := New(t.Context(), least); err != nil {
 		t.Errorf("the least of everything: %v", err)
 	}

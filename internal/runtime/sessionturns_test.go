@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // A history input may ask for the session's own turns: the latest ok calls of the method, oldest first.
@@ -125,7 +126,7 @@ func TestDispatchMethod(t *testing.T) {
 	got := call("ask", "and the lake")
 	wantReply(t, "second", got, `"2" generated`)
 	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != cacheDispatch ||
-		e.Selection.Reason != ReasonDispatch {
+		e.Selection.Reason != selection.ReasonDispatch {
 		t.Errorf("log: cacheable %v (%s), selection %+v", e.Cacheable, e.CacheabilityReason, e.Selection)
 	}
 	if text := lastUser(model.Requests()[1]); !strings.Contains(text, "how deep is the sea") ||

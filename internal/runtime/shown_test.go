@@ -9,6 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // Only the newest few of many questions that were asked again are shown.
@@ -77,7 +79,7 @@ func TestShownHistory(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	g := &agent.Generation{ID: "gen-1", Fixtures: []agent.Fixture{{CallID: "call_1"}, {CallID: "call_2"}}}
-	now := artifact(nil, g)
+	now := selectiontest.Artifact(nil, g)
 	for _, tt := range []struct {
 		name        string
 		proof       proof
@@ -90,7 +92,8 @@ func TestUnseen(t *testing.T) {
 		{"no look at fixtures", proof{}, g, now, false},
 		{"all seen", proof{fixtured: true, seen: []string{"call_1", "call_2"}}, g, now, false},
 		{"one is new", proof{fixtured: true, seen: []string{"call_1"}}, g, now, true},
-		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, artifact(nil, &agent.Generation{ID: "gen-1"}),
+		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, selectiontest.Artifact(nil,
+			&agent.Generation{ID: "gen-1"}),
 			false},
 	} {
 		if got := tt.proof.unseen(tt.predecessor, tt.now); got != tt.want {
@@ -107,14 +110,14 @@ func TestPatches(t *testing.T) {
 		generation       *agent.Generation
 		want             bool
 	}{
-		{agent.DecideRun, ReasonHealthy, &agent.Generation{}, true}, // it ran, and failed
-		{agent.DecideRepair, ReasonDegraded, &agent.Generation{}, true},
-		{agent.DecideForge, ReasonUnproven, &agent.Generation{}, true},
-		{agent.DecideForge, ReasonCorrection, &agent.Generation{}, false},
-		{agent.DecideForge, ReasonMissing, nil, false},
-		{agent.DecideForge, ReasonDegraded, nil, false},
+		{agent.DecideRun, selection.ReasonHealthy, &agent.Generation{}, true}, // it ran, and failed
+		{agent.DecideRepair, selection.ReasonDegraded, &agent.Generation{}, true},
+		{agent.DecideForge, selection.ReasonUnproven, &agent.Generation{}, true},
+		{agent.DecideForge, selection.ReasonCorrection, &agent.Generation{}, false},
+		{agent.DecideForge, selection.ReasonMissing, nil, false},
+		{agent.DecideForge, selection.ReasonDegraded, nil, false},
 	} {
-		rec := &recovery{answered: &answered{selected: selected{decision: Decision{Decision: tt.decision,
+		rec := &recovery{answered: &answered{selected: selected{decision: selection.Decision{Decision: tt.decision,
 			Reason: tt.reason, Generation: tt.generation}}}}
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)
@@ -144,11 +147,13 @@ func TestMeter(t *testing.T) {
 func TestRepairable(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{
-		ReasonContractChanged: true, ReasonDegraded: true, ReasonArgsIgnored: true, ReasonUnproven: true,
-		ReasonMissing: false, ReasonHealthy: false, ReasonNotCacheable: false, ReasonCorrection: false,
-		ReasonChecksum: false, "": false,
+		selection.ReasonContractChanged: true, selection.ReasonDegraded: true, selection.ReasonArgsIgnored: true,
+		selection.ReasonUnproven: true,
+		selection.ReasonMissing:  false, selection.ReasonHealthy: false, selection.ReasonNotCacheable: false,
+		selection.ReasonCorrection: false,
+		selection.ReasonChecksum:   false, "": false,
 	} {
-		if got := repairable(reason); got != want {
+		if got := selection.Repairable(reason); got != want {
 			t.Errorf("%s: got %v, want %v", reason, got, want)
 		}
 	}

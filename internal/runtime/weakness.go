@@ -86,7 +86,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 		if g == nil {
 			continue
 		}
-		names = append(names, c.r.facts.of(g).Tools...)
+		names = append(names, c.r.facts.Of(g).Tools...)
 		if g.Effects != nil {
 			names = append(names, g.Effects.Tools...)
 		}

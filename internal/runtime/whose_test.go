@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // as returns a function that makes calls of the role r in a session of the given owner.
@@ -83,7 +84,8 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 	got = ann("m", `"boom"`)
 	asked = model.Requests()
 	if last := lastUser(asked[len(asked)-1]); got.Outcome.Metadata["fixture"] != first.CallID ||
-		!strings.Contains(last, `for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
+		!strings.Contains(last,
+			`for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
 		t.Errorf("the reply to ann: %+v\n%s", got.Outcome, last)
 	}
 }
@@ -135,7 +137,7 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 // types.
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
-	a := artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
+	a := selectiontest.Artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
 	s := &selected{opened: &opened{}, artifact: a}
 	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
 		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // unknownStreak is how many calls in a row must fail with arguments that the program does not know before it is
@@ -33,8 +34,8 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	}
 	if !rec.policy.RepairEnabled || rec.artifact.Pinned ||
 		rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen ||
-		rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach ||
-		rec.decision.Reason == ReasonBreaksExamples {
+		rec.decision.Reason == selection.ReasonApprovalRequired || rec.decision.Reason == selection.ReasonNewReach ||
+		rec.decision.Reason == selection.ReasonBreaksExamples {
 		return false
 	}
 	_, waits := rec.backingOff()

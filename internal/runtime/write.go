@@ -7,10 +7,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -280,7 +282,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	if err != nil {
 		return nil // forge anyway: at worst, one program too many
 	}
-	if d := Select(w.input(a)); d.Decision == agent.DecideRun {
+	if d := selection.Select(w.input(a)); d.Decision == agent.DecideRun {
 		return a
 	}
 	return nil
@@ -306,7 +308,8 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, CallersContract: w.terms.own,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(),
-		Facts: EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape, Interface: takes}
+		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
+		Interface: takes}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
 	g.Asked = w.checkedParts()

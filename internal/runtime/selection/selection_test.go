@@ -1,4 +1,4 @@
-package runtime
+package selection
 
 import (
 	"encoding/json"
@@ -8,41 +8,9 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
-
-// program is a generation as a healthy artifact has it.
-func generation(id, checked, window string, change func(*agent.Generation)) *agent.Generation {
-	g := &agent.Generation{ID: id, Code: "package tool // " + id, CheckedFingerprint: checked,
-		RuntimeVersion: agent.ABI, Cacheable: true,
-		Window: window, Dependencies: []string{"strings"}}
-	g.CodeChecksum = agent.Checksum(g.Code)
-	for _, r := range window {
-		switch r {
-		case 'o':
-			g.SuccessCount++
-		case 'i':
-			g.IntrinsicFailureCount++
-		case 'a':
-			g.AdaptiveFailureCount++
-		}
-	}
-	if change != nil {
-		change(g)
-	}
-	return g
-}
-
-func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *agent.Artifact {
-	a := &agent.Artifact{SchemaVersion: agent.SchemaVersion, Role: "calculator", MethodName: "add",
-		Generations: generations}
-	if len(generations) > 0 {
-		a.CurrentID = generations[0].ID
-	}
-	if change != nil {
-		change(a)
-	}
-	return a
-}
 
 // callers makes a generation one of a caller's contract.
 func callers(g *agent.Generation) { g.CallersContract = true }
@@ -61,17 +29,22 @@ func TestCallersContractsStandInForNothing(t *testing.T) {
 		policy   agent.Policy
 		want     string // decision, reason, the program that runs and the one that stands in
 	}{
-		{"nothing else", artifact(nil, generation("gen-1", "k", "o", callers)), agent.DefaultPolicy(),
+		{"nothing else", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", "k", "o", callers)),
+			agent.DefaultPolicy(),
 			"forge contract_changed - -"},
-		{"asked for anew", artifact(func(a *agent.Artifact) { a.ForceRegenerate = "suspect" },
-			generation("gen-1", "k", "o", callers)), agent.DefaultPolicy(), "forge regenerate_requested - -"},
-		{"it waits, and was preceded by a caller's", artifact(nil, generation("gen-2", "none", "o", nil),
-			generation("gen-1", "k", "o", both)), ask, "refuse approval_required - -"},
-		{"it waits, and was preceded by its like", artifact(nil, generation("gen-3", "none", "o", nil),
-			generation("gen-2", "k", "o", both), generation("gen-1", "none", "o", approved)), ask,
+		{"asked for anew", selectiontest.Artifact(func(a *agent.Artifact) { a.ForceRegenerate = "suspect" },
+			selectiontest.Generation("gen-1", "k", "o", callers)), agent.DefaultPolicy(),
+			"forge regenerate_requested - -"},
+		{"it waits, and was preceded by a caller's", selectiontest.Artifact(nil, selectiontest.Generation("gen-2",
+			"none", "o", nil),
+			selectiontest.Generation("gen-1", "k", "o", both)), ask, "refuse approval_required - -"},
+		{"it waits, and was preceded by its like", selectiontest.Artifact(nil, selectiontest.Generation("gen-3",
+			"none", "o", nil),
+			selectiontest.Generation("gen-2", "k", "o", both), selectiontest.Generation("gen-1", "none", "o",
+				approved)), ask,
 			"run approval_required gen-1 -"},
 	} {
-		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: c.artifact,
+		d := Select(Input{Role: "calculator", Method: "add", Artifact: c.artifact,
 			CheckedFingerprint: agent.FingerprintNone, Policy: &c.policy,
 			ImportAllowed: func(string) bool { return true },
 			IgnoresArgs:   func(*agent.Generation) bool { return false }})
@@ -92,8 +65,12 @@ func TestCallersContractsStandInForNothing(t *testing.T) {
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	const k, other = "sha256:k", "sha256:other"
-	healthy := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "ooo", nil)) }
-	degraded := func() *agent.Artifact { return artifact(nil, generation("gen-1", k, "oiiii", nil)) }
+	healthy := func() *agent.Artifact {
+		return selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ooo", nil))
+	}
+	degraded := func() *agent.Artifact {
+		return selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "oiiii", nil))
+	}
 	with := func(a *agent.Artifact, change func(*agent.Artifact)) *agent.Artifact { change(a); return a }
 	policy := func(change func(*agent.Policy)) agent.Policy {
 		p := agent.DefaultPolicy()
@@ -116,43 +93,47 @@ func TestSelect(t *testing.T) {
 		{name: "no contract matches any generation", artifact: healthy(), checked: agent.FingerprintNone,
 			decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "no contract, and all are of callers' contracts",
-			artifact: artifact(nil, generation("gen-1", k, "o", callers)), checked: agent.FingerprintNone,
+			artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "o", callers)),
+			checked:  agent.FingerprintNone,
 			decision: agent.DecideForge, reason: ReasonContractChanged, generation: "gen-1"},
-		{name: "no contract, beside one of a caller's", artifact: artifact(nil, generation("gen-2", k, "o", callers),
-			generation("gen-1", agent.FingerprintNone, "o", nil)), checked: agent.FingerprintNone,
+		{name: "no contract, beside one of a caller's", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-2", k, "o", callers),
+			selectiontest.Generation("gen-1", agent.FingerprintNone, "o", nil)), checked: agent.FingerprintNone,
 			decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
-		{name: "that caller's contract", artifact: artifact(nil, generation("gen-2", agent.FingerprintNone, "o", nil),
-			generation("gen-1", k, "o", callers)), decision: agent.DecideRun, reason: ReasonHealthy,
+		{name: "that caller's contract", artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-2",
+			agent.FingerprintNone, "o", nil),
+			selectiontest.Generation("gen-1", k, "o", callers)), decision: agent.DecideRun, reason: ReasonHealthy,
 			generation: "gen-1"},
 		{name: "no contract, and a person pinned a caller's",
-			artifact: with(artifact(nil, generation("gen-1", k, "o", callers)),
+			artifact: with(selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "o", callers)),
 				func(a *agent.Artifact) { a.Pinned = true }), checked: agent.FingerprintNone, decision: agent.DecideRun,
 			reason: ReasonPinned, generation: "gen-1"},
-		{name: "no generation is kept", artifact: artifact(nil), decision: agent.DecideForge, reason: ReasonMissing},
+		{name: "no generation is kept", artifact: selectiontest.Artifact(nil), decision: agent.DecideForge,
+			reason: ReasonMissing},
 		{name: "schema of another time", artifact: with(healthy(), func(a *agent.Artifact) { a.SchemaVersion = 99 }),
 			decision: agent.DecideForge, reason: ReasonSchema, generation: "gen-1"},
-		{name: "another ABI", artifact: artifact(nil, generation("gen-1", k, "o",
+		{name: "another ABI", artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "o",
 			func(g *agent.Generation) { g.RuntimeVersion = "abi-0" })), decision: agent.DecideForge,
 			reason: ReasonRuntime, generation: "gen-1"},
-		{name: "tampered code", artifact: artifact(nil, generation("gen-1", k, "o",
+		{name: "tampered code", artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "o",
 			func(g *agent.Generation) { g.Code += "!" })), decision: agent.DecideForge, reason: ReasonChecksum,
 			generation: "gen-1"},
-		{name: "an import is not allowed any more", artifact: artifact(nil,
-			generation("gen-1", k, "o", func(g *agent.Generation) { g.Dependencies = []string{"os"} })),
+		{name: "an import is not allowed any more", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-1", k, "o", func(g *agent.Generation) { g.Dependencies = []string{"os"} })),
 			decision: agent.DecideForge, reason: ReasonDependencies, generation: "gen-1"},
-		{name: "not cacheable", artifact: artifact(nil, generation("gen-1", k, "o",
+		{name: "not cacheable", artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "o",
 			func(g *agent.Generation) { g.Cacheable = false })), decision: agent.DecideForge,
 			reason: ReasonNotCacheable, generation: "gen-1"},
 		{name: "dispatch method", artifact: healthy(), method: "ask", decision: agent.DecideForge,
 			reason: ReasonDispatch, generation: "gen-1"},
-		{name: "arguments it does not look at", artifact: artifact(nil,
-			generation("gen-1", k, "o",
+		{name: "arguments it does not look at", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-1", k, "o",
 				func(g *agent.Generation) {
 					g.Facts = json.RawMessage(
 						`{"uses_args":false}`)
 				})), args: true, decision: agent.DecideRepair, reason: ReasonArgsIgnored, generation: "gen-1"},
-		{name: "a person's program that looks at no argument", artifact: artifact(nil,
-			generation("gen-1", k, "o", func(g *agent.Generation) {
+		{name: "a person's program that looks at no argument", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-1", k, "o", func(g *agent.Generation) {
 				g.Facts, g.Model = json.RawMessage(`{"uses_args":false}`), "operator"
 			})), args: true, decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "quarantined", artifact: with(healthy(), func(a *agent.Artifact) { a.Quarantined = true }),
@@ -173,12 +154,15 @@ func TestSelect(t *testing.T) {
 		{name: "degraded, budget spent", artifact: with(degraded(),
 			func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }), decision: agent.DecideForge,
 			reason: ReasonDegraded, generation: "gen-1"},
-		{name: "fails, but not more than it serves", artifact: artifact(nil, generation("gen-1", k, "ooooioioi", nil)),
+		{name: "fails, but not more than it serves", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-1", k, "ooooioioi", nil)),
 			decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
-		{name: "fails in a row, after it served for long", artifact: artifact(nil,
-			generation("gen-1", k, "oooooooooooooooooiii", nil)), decision: agent.DecideRepair, reason: ReasonDegraded,
+		{name: "fails in a row, after it served for long", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-1", k, "oooooooooooooooooiii", nil)), decision: agent.DecideRepair,
+			reason:     ReasonDegraded,
 			generation: "gen-1"},
-		{name: "too few failures", artifact: artifact(nil, generation("gen-1", k, "ii", nil)),
+		{name: "too few failures", artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ii",
+			nil)),
 			decision: agent.DecideRun, reason: ReasonHealthy, generation: "gen-1"},
 		{name: "stale", artifact: healthy(), checked: other, decision: agent.DecideRepair,
 			reason: ReasonContractChanged, generation: "gen-1"},
@@ -188,11 +172,14 @@ func TestSelect(t *testing.T) {
 		{name: "stale, budget spent", artifact: with(healthy(),
 			func(a *agent.Artifact) { a.RepairCountSinceRegen = 3 }), checked: other, decision: agent.DecideForge,
 			reason: ReasonContractChanged, generation: "gen-1"},
-		{name: "an older generation keeps this contract", artifact: artifact(nil, generation("gen-2", k, "o", nil),
-			generation("gen-1", other, "oo", nil)), checked: other, decision: agent.DecideRun, reason: ReasonHealthy,
+		{name: "an older generation keeps this contract", artifact: selectiontest.Artifact(nil,
+			selectiontest.Generation("gen-2", k, "o", nil),
+			selectiontest.Generation("gen-1", other, "oo", nil)), checked: other, decision: agent.DecideRun,
+			reason:     ReasonHealthy,
 			generation: "gen-1"},
-		{name: "the older one is degraded", artifact: artifact(nil, generation("gen-2", k, "o", nil),
-			generation("gen-1", other, "iiii", nil)), checked: other, decision: agent.DecideRepair,
+		{name: "the older one is degraded", artifact: selectiontest.Artifact(nil, selectiontest.Generation("gen-2", k,
+			"o", nil),
+			selectiontest.Generation("gen-1", other, "iiii", nil)), checked: other, decision: agent.DecideRepair,
 			reason: ReasonContractChanged, generation: "gen-2"},
 		{name: "reads are off", artifact: healthy(),
 			policy: policy(func(p *agent.Policy) { p.ArtifactReadEnabled = false }), decision: agent.DecideForge,
@@ -215,7 +202,6 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &Runtime{}
 			if reflect.DeepEqual(tt.policy, agent.Policy{}) {
 				tt.policy = agent.DefaultPolicy()
 			}
@@ -225,10 +211,10 @@ func TestSelect(t *testing.T) {
 			if tt.method == "" {
 				tt.method = "add"
 			}
-			in := SelectInput{Role: "calculator", Method: tt.method, HasArgs: tt.args, Artifact: tt.artifact,
+			in := Input{Role: "calculator", Method: tt.method, HasArgs: tt.args, Artifact: tt.artifact,
 				CheckedFingerprint: tt.checked, Policy: &tt.policy,
 				Now: time.Unix(0, 0), ImportAllowed: func(p string) bool { return p == "strings" },
-				IgnoresArgs: r.ignoresArgs}
+				IgnoresArgs: new(programs.Facts).IgnoresArgs}
 			got := Select(in)
 			id := ""
 			if got.Generation != nil {
@@ -274,15 +260,16 @@ func TestDecisionMatrix(t *testing.T) {
 		checked  string
 	}{
 		{"missing", nil, k},
-		{"healthy", artifact(nil, generation("gen-1", k, "ooo", nil)), k},
-		{"stale", artifact(nil, generation("gen-1", k, "ooo", nil)), other},
-		{"stale, budget spent", artifact(spent, generation("gen-1", k, "ooo", nil)), other},
-		{"degraded", artifact(nil, generation("gen-1", k, "oiiii", nil)), k},
-		{"degraded, budget spent", artifact(spent, generation("gen-1", k, "oiiii", nil)), k},
-		{"quarantined", artifact(held, generation("gen-1", k, "ooo", nil)), k},
-		{"not cacheable", artifact(nil, generation("gen-1", k, "ooo", cacheable)), k},
-		{"tampered", artifact(nil, generation("gen-1", k, "ooo", tampered)), k},
-		{"another ABI", artifact(nil, generation("gen-1", k, "ooo", foreign)), k},
+		{"healthy", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ooo", nil)), k},
+		{"stale", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ooo", nil)), other},
+		{"stale, budget spent", selectiontest.Artifact(spent, selectiontest.Generation("gen-1", k, "ooo", nil)), other},
+		{"degraded", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "oiiii", nil)), k},
+		{"degraded, budget spent", selectiontest.Artifact(spent, selectiontest.Generation("gen-1", k, "oiiii", nil)),
+			k},
+		{"quarantined", selectiontest.Artifact(held, selectiontest.Generation("gen-1", k, "ooo", nil)), k},
+		{"not cacheable", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ooo", cacheable)), k},
+		{"tampered", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ooo", tampered)), k},
+		{"another ABI", selectiontest.Artifact(nil, selectiontest.Generation("gen-1", k, "ooo", foreign)), k},
 	}
 	switches := []struct {
 		name   string
@@ -311,15 +298,14 @@ func TestDecisionMatrix(t *testing.T) {
 			func(p *agent.Policy) { p.Degraded = agent.DegradedPolicy{MinFailures: 5, Rate: 0.6, Window: 20} },
 			"forge:missing run:healthy repair:contract_changed forge:contract_changed run:healthy run:healthy forge:quarantined forge:not_cacheable forge:checksum_mismatch forge:runtime_incompatible"},
 	}
-	r := &Runtime{}
 	for _, sw := range switches {
 		want := strings.Fields(sw.want)
 		for i, st := range states {
 			p := agent.DefaultPolicy()
 			sw.change(&p)
-			in := SelectInput{Role: "calculator", Method: "add", Artifact: st.artifact, CheckedFingerprint: st.checked,
+			in := Input{Role: "calculator", Method: "add", Artifact: st.artifact, CheckedFingerprint: st.checked,
 				Policy: &p, Now: time.Unix(0, 0),
-				ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs}
+				ImportAllowed: func(string) bool { return true }, IgnoresArgs: new(programs.Facts).IgnoresArgs}
 			d := Select(in)
 			if got := d.Decision + ":" + d.Reason; got != want[i] {
 				t.Errorf("%s, %s: got %s, want %s", sw.name, st.name, got, want[i])
@@ -338,13 +324,14 @@ func TestDegradedAtItsEdges(t *testing.T) {
 	for window, want := range map[string]bool{"oiii": true, "ooii": false, "oii": false, "oooiii": true, "ooiii": true,
 		"ooiiaa": true, "oiaiiooiii": true, "iioiiioiii": true, "iiioo": false, "iiaoi": true, "ioioi": false,
 		"iiiiiooooo": false} {
-		g := generation("gen-1", "k", window, nil)
+		g := selectiontest.Generation("gen-1", "k", window, nil)
 		if got := Degraded(g, p); got != want {
 			rate, _ := g.RecentRate(p.Window)
 			t.Errorf("%s (recent rate %.2f): %v, want %v", window, rate, got, want)
 		}
 	}
-	a := artifact(func(a *agent.Artifact) { a.RepairCountSinceRegen = 2 }, generation("gen-1", "k", "ooiia", nil))
+	a := selectiontest.Artifact(func(a *agent.Artifact) { a.RepairCountSinceRegen = 2 },
+		selectiontest.Generation("gen-1", "k", "ooiia", nil))
 	f := figures(a, a.Current())
 	if f != (Figures{RecentFailureRate: 0.6, Counted: 5, Successes: 2, Failures: 3, Repairs: 2}) {
 		t.Errorf("figures %+v", f)
@@ -355,7 +342,7 @@ func TestDegradedAtItsEdges(t *testing.T) {
 	}{{Decision{Decision: agent.DecideRun, Generation: a.Current(), Figures: f}, false},
 		{Decision{Decision: agent.DecideRepair, Generation: a.Current(), Figures: f}, true},
 		{Decision{Decision: agent.DecideForge}, false}} {
-		s := tt.d.selection()
+		s := tt.d.Logged()
 		if (s.Figures != nil) != tt.figures || (s.Generation != "") != (tt.d.Generation != nil) ||
 			s.Decision != tt.d.Decision {
 			t.Errorf("%+v is reported as %+v", tt.d, s)
@@ -373,9 +360,10 @@ func TestUnproven(t *testing.T) {
 	for streak, want := range map[int]string{0: agent.DecideRun, 1: agent.DecideRun, 2: agent.DecideRepair,
 		3: agent.DecideRepair} {
 		p := agent.DefaultPolicy()
-		a := artifact(nil, generation("gen-1", "k", "", func(g *agent.Generation) { g.AuthoredStreak = streak }))
-		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: "k", Policy: &p,
-			ImportAllowed: func(string) bool { return true }, IgnoresArgs: (&Runtime{}).ignoresArgs})
+		a := selectiontest.Artifact(nil, selectiontest.Generation("gen-1", "k", "",
+			func(g *agent.Generation) { g.AuthoredStreak = streak }))
+		d := Select(Input{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: "k", Policy: &p,
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: new(programs.Facts).IgnoresArgs})
 		if d.Decision != want {
 			t.Errorf("after %d: %s (%s), want %s", streak, d.Decision, d.Reason, want)
 		}
@@ -393,27 +381,33 @@ func TestPromotedRuns(t *testing.T) {
 		others  []*agent.Generation // below the current one, a candidate of contract k
 		want    string
 	}{
-		{"a durable one", "k", []*agent.Generation{generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
-		{"the better of two", "k", []*agent.Generation{generation("gen-2", "k", "o", in(agent.StateProbation)),
-			generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
-		{"the newer of equals", "k", []*agent.Generation{generation("gen-2", "k", "o", in(agent.StateDurable)),
-			generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-2"},
-		{"an equal one", "k", []*agent.Generation{generation("gen-1", "k", "o", in(agent.StateCandidate))}, "gen-3"},
+		{"a durable one", "k", []*agent.Generation{selectiontest.Generation("gen-1", "k", "o",
+			in(agent.StateDurable))}, "gen-1"},
+		{"the better of two", "k", []*agent.Generation{selectiontest.Generation("gen-2", "k", "o",
+			in(agent.StateProbation)),
+			selectiontest.Generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
+		{"the newer of equals", "k", []*agent.Generation{selectiontest.Generation("gen-2", "k", "o",
+			in(agent.StateDurable)),
+			selectiontest.Generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-2"},
+		{"an equal one", "k", []*agent.Generation{selectiontest.Generation("gen-1", "k", "o",
+			in(agent.StateCandidate))}, "gen-3"},
 		{"a durable one of another contract", "k",
-			[]*agent.Generation{generation("gen-1", "other", "o", in(agent.StateDurable))}, "gen-3"},
+			[]*agent.Generation{selectiontest.Generation("gen-1", "other", "o", in(agent.StateDurable))}, "gen-3"},
 		{"a call without a contract, a durable one of the current one's", agent.FingerprintNone,
-			[]*agent.Generation{generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
+			[]*agent.Generation{selectiontest.Generation("gen-1", "k", "o", in(agent.StateDurable))}, "gen-1"},
 		{"a call without a contract, a durable one of another", agent.FingerprintNone,
-			[]*agent.Generation{generation("gen-1", "other", "o", in(agent.StateDurable))}, "gen-3"},
-		{"a degraded one", "k", []*agent.Generation{generation("gen-1", "k", "iiii", in(agent.StateDurable))}, "gen-3"},
+			[]*agent.Generation{selectiontest.Generation("gen-1", "other", "o", in(agent.StateDurable))}, "gen-3"},
+		{"a degraded one", "k", []*agent.Generation{selectiontest.Generation("gen-1", "k", "iiii",
+			in(agent.StateDurable))}, "gen-3"},
 	}
 	for _, tt := range tests {
 		p := agent.DefaultPolicy()
 		p.Promotion.Enforce = true
-		a := artifact(nil, append([]*agent.Generation{generation("gen-3", "k", "o", in(agent.StateCandidate))},
+		a := selectiontest.Artifact(nil, append([]*agent.Generation{selectiontest.Generation("gen-3", "k", "o",
+			in(agent.StateCandidate))},
 			tt.others...)...)
-		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: tt.checked,
-			Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: (&Runtime{}).ignoresArgs})
+		d := Select(Input{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: tt.checked,
+			Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: new(programs.Facts).IgnoresArgs})
 		if d.Decision != agent.DecideRun || d.Generation == nil || d.Generation.ID != tt.want {
 			t.Errorf("%s: %s (%s) of %+v, want %s", tt.name, d.Decision, d.Reason, d.Generation, tt.want)
 		}
@@ -429,22 +423,24 @@ func TestApprovedRuns(t *testing.T) {
 		others []*agent.Generation
 		want   string // "" is a refusal
 	}{
-		{"none is approved", []*agent.Generation{generation("gen-1", "k", "o", nil)}, ""},
-		{"the newest", []*agent.Generation{generation("gen-2", "k", "o", yes), generation("gen-1", "k", "o", yes)},
+		{"none is approved", []*agent.Generation{selectiontest.Generation("gen-1", "k", "o", nil)}, ""},
+		{"the newest", []*agent.Generation{selectiontest.Generation("gen-2", "k", "o", yes),
+			selectiontest.Generation("gen-1", "k", "o", yes)},
 			"gen-2"},
-		{"one that keeps the contract", []*agent.Generation{generation("gen-2", "other", "o", yes),
-			generation("gen-1", "k", "o", yes)}, "gen-1"},
-		{"one that is healthy", []*agent.Generation{generation("gen-2", "k", "iiii", yes),
-			generation("gen-1", "k", "o", yes)}, "gen-1"},
-		{"the newest of those that do not fit", []*agent.Generation{generation("gen-2", "other", "o", yes),
-			generation("gen-1", "k", "iiii", yes)}, "gen-2"},
+		{"one that keeps the contract", []*agent.Generation{selectiontest.Generation("gen-2", "other", "o", yes),
+			selectiontest.Generation("gen-1", "k", "o", yes)}, "gen-1"},
+		{"one that is healthy", []*agent.Generation{selectiontest.Generation("gen-2", "k", "iiii", yes),
+			selectiontest.Generation("gen-1", "k", "o", yes)}, "gen-1"},
+		{"the newest of those that do not fit", []*agent.Generation{selectiontest.Generation("gen-2", "other", "o",
+			yes),
+			selectiontest.Generation("gen-1", "k", "iiii", yes)}, "gen-2"},
 		{"not one that was put aside",
-			[]*agent.Generation{generation("gen-1", "k", "o", func(g *agent.Generation) {
+			[]*agent.Generation{selectiontest.Generation("gen-1", "k", "o", func(g *agent.Generation) {
 				g.Approved, g.Aside = true,
 					true
 			})}, ""},
 		{"not one that cannot run",
-			[]*agent.Generation{generation("gen-1", "k", "o", func(g *agent.Generation) {
+			[]*agent.Generation{selectiontest.Generation("gen-1", "k", "o", func(g *agent.Generation) {
 				g.Approved,
 					g.RuntimeVersion = true, "abi-0"
 			})}, ""},
@@ -452,9 +448,10 @@ func TestApprovedRuns(t *testing.T) {
 	for _, tt := range tests {
 		p := agent.DefaultPolicy()
 		p.ApprovalRequired = true
-		a := artifact(nil, append([]*agent.Generation{generation("gen-3", "k", "o", nil)}, tt.others...)...)
-		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: "k", Policy: &p,
-			ImportAllowed: func(string) bool { return true }, IgnoresArgs: (&Runtime{}).ignoresArgs})
+		a := selectiontest.Artifact(nil, append([]*agent.Generation{selectiontest.Generation("gen-3", "k", "o", nil)},
+			tt.others...)...)
+		d := Select(Input{Role: "calculator", Method: "add", Artifact: a, CheckedFingerprint: "k", Policy: &p,
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: new(programs.Facts).IgnoresArgs})
 		switch {
 		case tt.want == "" && d.Decision != agent.DecideRefuse, tt.want != "" &&
 			(d.Decision != agent.DecideRun || d.Generation.ID != tt.want), d.Reason != ReasonApprovalRequired:

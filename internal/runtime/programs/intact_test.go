@@ -1,4 +1,4 @@
-package runtime
+package programs
 
 import (
 	"testing"
@@ -10,13 +10,13 @@ import (
 func TestIntactCache(t *testing.T) {
 	good := &agent.Generation{Code: "package tool", CodeChecksum: agent.Checksum("package tool")}
 	changed := &agent.Generation{Code: "package tool // changed", CodeChecksum: good.CodeChecksum}
-	var c intactCache
+	var c Intact
 	for range 2 {
-		if c.has(changed) || !c.has(good) || c.has(changed) {
-			t.Fatalf("got changed %v, good %v, want false, true", c.has(changed), c.has(good))
+		if c.Has(changed) || !c.Has(good) || c.Has(changed) {
+			t.Fatalf("got changed %v, good %v, want false, true", c.Has(changed), c.Has(good))
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { c.has(good) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { c.Has(good) }); n != 0 {
 		t.Errorf("got %v allocations for a known text, want none", n)
 	}
 }

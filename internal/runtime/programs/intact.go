@@ -1,4 +1,4 @@
-package runtime
+package programs
 
 import (
 	"sync"
@@ -6,15 +6,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// intactCache caches the texts of programs whose checksums were verified, so a warm call does not hash its program
+// Intact caches the texts of programs whose checksums were verified, so a warm call does not hash its program
 // again. The zero value is ready.
-type intactCache struct {
+type Intact struct {
 	mu    sync.RWMutex
 	texts map[string]string // by checksum; guarded by mu
 }
 
-// has reports whether the generation's text matches its checksum.
-func (c *intactCache) has(g *agent.Generation) bool {
+// Has reports whether the generation's text matches its checksum.
+func (c *Intact) Has(g *agent.Generation) bool {
 	const most = 1024 // texts of at most 64 KiB each; the store's cache usually shares their memory
 	c.mu.RLock()
 	text, known := c.texts[g.CodeChecksum]

@@ -1,4 +1,6 @@
-package runtime
+// Package selection decides which program answers a call: a stored one, a repaired one or a new one. Select is a pure
+// function of the artifact, the contract, the policy and the clock. The package reads nothing and runs nothing.
+package selection
 
 import (
 	"cmp"
@@ -43,8 +45,8 @@ const (
 	ReasonBreaksExamples = "breaks_examples"
 )
 
-// SelectInput is everything that a selection depends on.
-type SelectInput struct {
+// Input is everything that a selection depends on.
+type Input struct {
 	Role, Method       string
 	HasArgs            bool            // the call has positional or keyword arguments
 	Positional         int             // number of positional arguments
@@ -61,7 +63,7 @@ type SelectInput struct {
 }
 
 // intact reports whether the text of the generation's program matches its checksum.
-func (in *SelectInput) intact(g *agent.Generation) bool {
+func (in *Input) intact(g *agent.Generation) bool {
 	if in.Intact == nil {
 		return agent.Checksum(g.Code) == g.CodeChecksum
 	}
@@ -88,7 +90,7 @@ type Figures struct {
 }
 
 // Select decides which program answers a call. It is pure: the same input gives the same decision.
-func Select(in SelectInput) Decision {
+func Select(in Input) Decision {
 	p, a := in.Policy, in.Artifact
 	if a == nil {
 		return Decision{Decision: agent.DecideForge, Reason: ReasonMissing}
@@ -137,7 +139,7 @@ func Select(in SelectInput) Decision {
 }
 
 // stale returns why the generation that matches the contract must not run as it is, or "".
-func (in *SelectInput) stale(match *agent.Generation) string {
+func (in *Input) stale(match *agent.Generation) string {
 	p := in.Policy
 	switch {
 	case match == nil:
@@ -159,13 +161,13 @@ func (in *SelectInput) stale(match *agent.Generation) string {
 const unprovenStreak = 2
 
 // serves reports whether a generation other than the current one may answer.
-func (in *SelectInput) serves(a *agent.Artifact, g *agent.Generation) bool {
+func (in *Input) serves(a *agent.Artifact, g *agent.Generation) bool {
 	return !g.Aside && in.waits(a, g) == "" && !Degraded(g, in.Policy.Degraded) && forgeReason(*in, a, g) == ""
 }
 
 // fallback returns the generation that answers if no new program can be obtained for that reason, or nil. Such a
 // generation may run, but a person or the evidence demands another.
-func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason string) *agent.Generation {
+func fallback(in Input, a *agent.Artifact, g *agent.Generation, reason string) *agent.Generation {
 	switch {
 	case reason != ReasonRequested && reason != ReasonCorrection:
 		return nil
@@ -180,7 +182,7 @@ func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason str
 // promoted returns the healthy generation for the call's contract that is furthest in its lifecycle: durable before
 // probation before candidate, and the newest of equals. It returns nil if that is the current one. It skips restored
 // generations outside the current one's lineage.
-func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *agent.Generation {
+func promoted(in Input, a *agent.Artifact, current *agent.Generation) *agent.Generation {
 	best := current
 	for _, g := range a.Generations {
 		if g.Restored != nil && !slices.Contains(a.Lineage(), g) {
@@ -188,7 +190,7 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 		}
 		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint &&
 			!in.others(g) || g.CheckedFingerprint == in.CheckedFingerprint
-		if g != current && fits && !in.reworded(g) && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
+		if g != current && fits && !in.reworded(g) && StateRank(g.State) > StateRank(best.State) && in.serves(a, g) {
 			best = g
 		}
 	}
@@ -198,14 +200,14 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 	return best
 }
 
-// repairable reports whether a generation selected for that reason is repaired first while the budget lasts.
-func repairable(reason string) bool {
+// Repairable reports whether a generation selected for that reason is repaired first while the budget lasts.
+func Repairable(reason string) bool {
 	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored ||
 		reason == ReasonUnproven
 }
 
 // repairOrForge decides to repair while the policy and the budget allow it, otherwise to forge.
-func repairOrForge(d Decision, in SelectInput, reason string) Decision {
+func repairOrForge(d Decision, in Input, reason string) Decision {
 	d.Decision, d.Reason = agent.DecideForge, reason
 	if in.Policy.RepairEnabled && in.Artifact.RepairCountSinceRegen < in.Policy.MaxRepairsBeforeRegen {
 		d.Decision = agent.DecideRepair
@@ -214,13 +216,13 @@ func repairOrForge(d Decision, in SelectInput, reason string) Decision {
 }
 
 // forgeReason returns why the generation must not run regardless of its health, or "".
-func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
+func forgeReason(in Input, a *agent.Artifact, g *agent.Generation) string {
 	p := in.Policy
 	switch {
 	case slices.Contains(p.DispatchMethods, in.Method):
 		return ReasonDispatch
-	case switchOf(p, in.Role) != "":
-		return switchOf(p, in.Role)
+	case Switch(p, in.Role) != "":
+		return Switch(p, in.Role)
 	case a.Quarantined:
 		return ReasonQuarantined
 	case a.ForceRegenerate != "":
@@ -231,9 +233,9 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 	return runnable(in, a, g)
 }
 
-// switchOf returns the policy's switch that makes each call of the role forge, or "". The forged program answers its
+// Switch returns the policy's switch that makes each call of the role forge, or "". The forged program answers its
 // call without displacing the stored one, which serves again once the switch is off.
-func switchOf(p *agent.Policy, role string) string {
+func Switch(p *agent.Policy, role string) string {
 	switch {
 	case p.ForceGeneration:
 		return ReasonForced
@@ -245,18 +247,8 @@ func switchOf(p *agent.Policy, role string) string {
 	return ""
 }
 
-// underSwitch reports whether a switch makes the call forge.
-func (c *opened) underSwitch() bool { return switchOf(c.policy, c.role) != "" }
-
-// switchedOff reports whether stored programs are ignored: they are not run, not shown to the model, and not used to
-// prove the program that answers instead. The call behaves as if nothing were stored, except that people's decisions
-// still apply.
-func (s *selected) switchedOff() bool {
-	return s.underSwitch() || s.decision.Reason == ReasonQuarantined
-}
-
 // runnable returns why the generation cannot run at all, or "".
-func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
+func runnable(in Input, a *agent.Artifact, g *agent.Generation) string {
 	switch {
 	case g == nil:
 		return ReasonMissing
@@ -297,9 +289,9 @@ func figures(a *agent.Artifact, g *agent.Generation) Figures {
 	return f
 }
 
-// selection returns the decision in the form of replies and the log. It omits the figures of a run, which the log has
+// Logged returns the decision in the form of replies and the log. It omits the figures of a run, which the log has
 // as the artifact's counters.
-func (d Decision) selection() agent.Selection {
+func (d Decision) Logged() agent.Selection {
 	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
 	if d.Generation != nil {
 		s.Generation = d.Generation.ID
@@ -309,4 +301,17 @@ func (d Decision) selection() agent.Selection {
 			"successes": d.Figures.Successes, "failures": d.Figures.Failures, "repairs_since_regen": d.Figures.Repairs}
 	}
 	return s
+}
+
+// StateRank orders the states for selection. A degraded generation is repaired before it runs, whatever its rank.
+func StateRank(state string) int {
+	switch state {
+	case agent.StateDurable:
+		return 3
+	case agent.StateProbation:
+		return 2
+	case agent.StateCandidate:
+		return 1
+	}
+	return 0
 }

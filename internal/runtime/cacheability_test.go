@@ -1,0 +1,69 @@
+package runtime
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+)
+
+// Which programs may answer another call than the one they were written for.
+func TestCacheability(t *testing.T) {
+	t.Parallel()
+	p := agent.DefaultPolicy()
+	purpose := &agent.Contract{Purpose: "adds"}
+	tests := []struct {
+		name     string
+		call     *opened
+		contract *agent.Contract
+		facts    report.Facts
+		want     bool
+		why      string
+	}{
+		{"it uses its arguments", &opened{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
+			true, CacheStable},
+		{"there are none", &opened{}, nil, report.Facts{}, true, CacheStable},
+		{"it ignores them", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
+		{"it ignores keywords", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
+		{"it declares to take none", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
+			CacheStable},
+		{"an argument stands in it", &opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
+			false, cacheBaked},
+		{"a keyword's value stands in it", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil,
+			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
+		{"a dispatch method", &opened{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
+		{"delegated with a contract", &opened{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
+		{"delegated without", &opened{depth: 1}, nil, report.Facts{}, true, CacheStable},
+		{"a contract of a client's", &opened{}, purpose, report.Facts{}, true, CacheStable},
+	}
+	for _, tt := range tests {
+		tt.call.policy = &p
+		if tt.call.kwargs == nil {
+			tt.call.kwargs = json.RawMessage("{}")
+		}
+		s := &selected{opened: tt.call, terms: terms{contract: tt.contract}}
+		takes := &agent.Interface{Origin: agent.OriginInferred}
+		if strings.Contains(tt.name, "declares") {
+			takes.Origin = agent.OriginDeclared
+		}
+		if got, why := s.cacheability(&tt.facts, takes); got != tt.want || why != tt.why {
+			t.Errorf("%s: %v (%s), want %v (%s)", tt.name, got, why, tt.want, tt.why)
+		}
+	}
+}
+
+// Scalars are looked for in arrays and objects, to a depth.
+func TestBaked(t *testing.T) {
+	t.Parallel()
+	literals := []string{"7", `"x"`, `"\u003cé\u003e"`} // an earlier version kept them with escapes
+	for raw, want := range map[string]bool{"7": true, `"x"`: true, "8": false, `"7"`: false, "[1,7]": true,
+		`{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
+		"[[[[7]]]]": true, "[[[[[7]]]]]": false, `{"a":{"a":{"a":{"a":{"a":7}}}}}`: false, "null": false, "true": false,
+		`"<é>"`: true, `"<\u00e9\u003e"`: true, "7.0": true} {
+		if got := baked(literals, texts(raw), json.RawMessage("{}")); got != want {
+			t.Errorf("%s: %v, want %v", raw, got, want)
+		}
+	}
+}
