@@ -97,6 +97,8 @@ var allowed = map[string][]string{
 	"internal/runtime/programs": {"internal/runtime/gate/report", "internal/runtime/sandbox", "internal/contract",
 		"internal/agent"},
 	"internal/runtime/selection": {"internal/agent"},
+	"internal/runtime/turns":     {},
+	"internal/runtime/lifetime":  {"internal/runtime/interrupt", "internal/store"},
 	"internal/runtime/catalog": {"internal/strict", "internal/runtime/gate/report", "internal/store",
 		"internal/contract", "internal/agent"},
 	"internal/runtime/why": {"internal/runtime", "internal/store", "internal/agent"},

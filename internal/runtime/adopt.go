@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -119,7 +120,7 @@ func (a *answered) adopt() (CallResult, error) {
 		return a.persist()
 	}
 	// Lock order: the candidate first, then its method.
-	unlock := a.r.lockAdoption(methodKey{a.role, a.method})
+	unlock := a.r.lockAdoption(turns.Method{Role: a.role, Method: a.method})
 	defer unlock()
 	before, generation := len(a.changes), a.generation
 	for range adoptionTries {

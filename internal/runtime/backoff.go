@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 // backoffs bound the cost of failed forging. After a failure, the method is not forged again for the same contract
@@ -20,7 +21,7 @@ type backoffs struct {
 
 // A backoffKey identifies what failed to be forged. Failures for one contract do not delay another contract's forge.
 type backoffKey struct {
-	methodKey
+	turns.Method
 	checked string // fingerprint of the contract's machine-checked parts
 	// digest of the registered wording, if a program is reviewed because people changed it; otherwise ""
 	words agent.WordingDigest
@@ -219,14 +220,14 @@ func (b *backoffs) clear(k backoffKey) {
 }
 
 // clearMethod forgets the failures of the method with every contract.
-func (b *backoffs) clearMethod(m methodKey) { b.clearBefore(m, math.MaxInt64) }
+func (b *backoffs) clearMethod(m turns.Method) { b.clearBefore(m, math.MaxInt64) }
 
 // clearBefore forgets the method's failures in calls that saw the artifact before the given revision.
-func (b *backoffs) clearBefore(m methodKey, revision int64) {
+func (b *backoffs) clearBefore(m turns.Method, revision int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for k, f := range b.all {
-		if k.methodKey == m && f.seen < revision {
+		if k.Method == m && f.seen < revision {
 			delete(b.all, k)
 		}
 	}

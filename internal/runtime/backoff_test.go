@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 func TestDelays(t *testing.T) {
@@ -27,9 +28,9 @@ func TestBackoff(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	one, other := backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:1"},
-		backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:2"}
-	foreign := backoffKey{methodKey: methodKey{"r", "n"}, checked: "sha256:1"}
+	one, other := backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "sha256:1"},
+		backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "sha256:2"}
+	foreign := backoffKey{Method: turns.Method{Role: "r", Method: "n"}, checked: "sha256:1"}
 	if _, known := b.last(one); known {
 		t.Error("a failure is known before there was one")
 	}
@@ -64,7 +65,7 @@ func TestBackoff(t *testing.T) {
 		t.Error("the failures of another contract were cleared")
 	}
 	b.failed(one, failed, nil, at, p)
-	b.clearMethod(methodKey{"r", "m"})
+	b.clearMethod(turns.Method{Role: "r", Method: "m"})
 	for k, want := range map[backoffKey]bool{one: false, other: false, foreign: true} {
 		if _, known := b.last(k); known != want {
 			t.Errorf("%v is known: %v, want %v", k, known, want)
@@ -78,7 +79,7 @@ func TestHeldCandidates(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
+	key := func(i int) backoffKey { return backoffKey{Method: turns.Method{Role: "r", Method: strconv.Itoa(i)}} }
 	honest := lapse{errorType: "not_found", message: "there is none", owner: "ann"}
 	first, second := &candidate{}, &candidate{}
 	b.failed(key(0), honest, first, at, p)
@@ -116,7 +117,7 @@ func TestHeldAnswers(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at, later := time.Unix(1000, 0), time.Unix(100000, 0)
-	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
+	key := func(i int) backoffKey { return backoffKey{Method: turns.Method{Role: "r", Method: strconv.Itoa(i)}} }
 	answer := &candidate{generation: agent.Generation{ContractFingerprint: "one"}}
 	answer.answers.Store(true)
 	b.failed(key(0), lapse{errorType: agent.ErrWrongToolBoundary}, answer, at, p)
@@ -144,7 +145,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	key := func(i int) backoffKey { return backoffKey{methodKey: methodKey{"r", strconv.Itoa(i)}} }
+	key := func(i int) backoffKey { return backoffKey{Method: turns.Method{Role: "r", Method: strconv.Itoa(i)}} }
 	failed := lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}
 	for i := range maxBackoffs {
 		b.failed(key(i), failed, nil, at.Add(time.Duration(i%2)*time.Second), p)
@@ -175,7 +176,7 @@ func TestPatchesBackOff(t *testing.T) {
 	var b backoffs
 	p := agent.DefaultPolicy()
 	at := time.Unix(1000, 0)
-	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none"}
+	k := backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "none"}
 	for i, want := range []time.Duration{0, 0, 0, 0, 30, 60, 120} {
 		b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 		wait, waiting := b.waiting(k, at)

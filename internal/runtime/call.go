@@ -58,7 +58,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 // perform waits for the session's turn and takes an opened call through the remaining phases.
 func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	defer c.close()
-	if err := c.r.sessions.await(ctx, c.place); err != nil {
+	if err := c.r.sessions.Await(ctx, c.place); err != nil {
 		return c.commit(c.neverStarted(ctx))
 	}
 	c.hasTurn = true
@@ -76,7 +76,7 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 func (c *opened) leaveTurn() {
 	if c.hasTurn {
 		c.hasTurn = false
-		c.r.sessions.leave(c.session.ID)
+		c.r.sessions.Leave(c.session.ID)
 	}
 }
 

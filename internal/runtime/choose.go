@@ -29,7 +29,7 @@ func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.r.o.Now()
 	s := selected{opened: c}
 	var err error
-	if early := c.early; early != nil && c.place.ahead == 0 {
+	if early := c.early; early != nil && c.place.Ahead == 0 {
 		s.terms, c.early = *early, nil
 	} else if s.terms, err = c.resolveTerms(ctx); err != nil {
 		return s, err

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -23,7 +24,7 @@ const maxCorrections = 8
 // correction holds every active example. The zero value is ready.
 type corrector struct {
 	mu      sync.Mutex
-	pending map[methodKey]*pendingCorrection // guarded by mu
+	pending map[turns.Method]*pendingCorrection // guarded by mu
 }
 
 // A pendingCorrection is a method's correction that runs or waits. Its fields are guarded by corrector.mu.
@@ -51,7 +52,7 @@ func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
 
 // correctFrom is Correct with the first attempt at the time begin; zero means now.
 func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (tried <-chan struct{}) {
-	k := methodKey{role, method}
+	k := turns.Method{Role: role, Method: method}
 	c := &r.corrects
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +75,7 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 		return p.next
 	}
 	if c.pending == nil {
-		c.pending = map[methodKey]*pendingCorrection{}
+		c.pending = map[turns.Method]*pendingCorrection{}
 	}
 	c.pending[k] = p
 	if begin.IsZero() {
@@ -87,7 +88,7 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 
 // runCorrection makes attempts, the first at next, until a correction is adopted, waits for approval or is given up, or
 // until the daemon stops.
-func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Time) {
+func (r *Runtime) runCorrection(k turns.Method, p *pendingCorrection, next time.Time) {
 	c := &r.corrects
 	for r.waitCorrection(p, next) {
 		c.mu.Lock()
@@ -135,13 +136,13 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 }
 
 // tryCorrection makes one attempt. It returns when to try again; zero means never.
-func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) time.Time {
+func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor string) time.Time {
 	release, err := r.correctAlone(ctx, k)
 	if err != nil {
 		return r.o.Now().Add(correctionTTL)
 	}
 	defer release()
-	a, err := r.store.Artifact(ctx, k.role, k.method)
+	a, err := r.store.Artifact(ctx, k.Role, k.Method)
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -180,7 +181,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 
 // correctionFailed records a failed attempt and returns when to try again. An outage of the provider or a cap proves
 // nothing about the method, so it does not count as an attempt.
-func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction,
+func (r *Runtime) correctionFailed(ctx context.Context, k turns.Method, was *agent.Correction,
 	failure agent.Outcome) time.Time {
 	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
 	c := failedCorrection(was, failure, next)

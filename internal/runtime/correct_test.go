@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -144,7 +145,7 @@ func TestCorrectionIsRetried(t *testing.T) {
 				t.Fatalf("attempt %d is followed after %v, want %v", a.Correction.Attempts, next, want*time.Second)
 			}
 			r.corrects.mu.Lock()
-			tried := r.corrects.pending[methodKey{"r", "m"}].next
+			tried := r.corrects.pending[turns.Method{Role: "r", Method: "m"}].next
 			r.corrects.mu.Unlock()
 			<-tried
 		}

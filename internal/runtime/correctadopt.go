@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -19,11 +20,11 @@ func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, 
 
 // adoptCorrection makes the candidate the current generation, unless a person changed the examples or the artifact
 // since the proof. It returns when to try again; zero means never.
-func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, was *agent.Correction) time.Time {
+func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string, was *agent.Correction) time.Time {
 	unlock := r.lockAdoption(k)
 	defer unlock()
 	ctx := r.within()
-	now, err := r.store.Artifact(ctx, k.role, k.method)
+	now, err := r.store.Artifact(ctx, k.Role, k.Method)
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -39,10 +40,10 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, cand.beyond.Load()
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
 	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor,
-		Action: "artifact.correct", Target: k.role + "." + k.method,
+		Action: "artifact.correct", Target: k.Role + "." + k.Method,
 		Reason: "a person called an answer wrong"}
 	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
-	if err := r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g,
+	if err := r.change(ctx, agent.ArtifactChange{Role: k.Role, MethodName: k.Method, At: r.o.Now(), Generation: &g,
 		Correction: done}, &entry); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -64,8 +65,8 @@ func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *age
 }
 
 // setCorrection records the correction's state in the artifact.
-func (r *Runtime) setCorrection(ctx context.Context, k methodKey, c *agent.Correction) error {
-	return r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Correction: c}, nil)
+func (r *Runtime) setCorrection(ctx context.Context, k turns.Method, c *agent.Correction) error {
+	return r.change(ctx, agent.ArtifactChange{Role: k.Role, MethodName: k.Method, At: r.o.Now(), Correction: c}, nil)
 }
 
 // change applies a change to an artifact outside of any call and logs a failure. It retries on conflicts, and does

@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 // maxSources bounds how many fetched sources a failure keeps.
@@ -145,7 +146,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add(c.quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
 		}
-	} else if last, known := c.r.backoffs.last(backoffKey{methodKey: methodKey{c.role, c.method},
+	} else if last, known := c.r.backoffs.last(backoffKey{Method: turns.Method{Role: c.role, Method: c.method},
 		checked: c.terms.checked}); known && last.message != "" {
 		e.add(c.quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
 	}

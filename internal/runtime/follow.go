@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -66,7 +67,7 @@ func (f *follower) note(c store.Change) {
 	case c.Kind == store.ChangedPolicy:
 		f.policy = true
 	case c.Kind == store.ChangedArtifact && c.Operated: // forget the failures of calls that did not see the operation
-		f.r.backoffs.clearBefore(methodKey{c.Role, c.Method}, c.Revision)
+		f.r.backoffs.clearBefore(turns.Method{Role: c.Role, Method: c.Method}, c.Revision)
 		return
 	case c.Kind == store.ChangedCall && f.called(c):
 	default:

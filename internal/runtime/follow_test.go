@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -69,7 +70,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
-			b.backoffs.failed(backoffKey{methodKey: methodKey{"r", method}},
+			b.backoffs.failed(backoffKey{Method: turns.Method{Role: "r", Method: method}},
 				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.o.Now(), b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
@@ -78,7 +79,8 @@ func TestCorrectionsElsewhere(t *testing.T) {
 			t.Fatalf("the correction is %s", agent.Encoded(c))
 		}
 		for method, want := range map[string]bool{"m": false, "other": true} {
-			if _, waits := b.backoffs.waiting(backoffKey{methodKey: methodKey{"r", method}}, b.o.Now()); waits != want {
+			if _, waits := b.backoffs.waiting(backoffKey{Method: turns.Method{Role: "r", Method: method}},
+				b.o.Now()); waits != want {
 				t.Errorf("%s waits: %v, want %v", method, waits, want)
 			}
 		}

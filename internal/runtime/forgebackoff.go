@@ -3,17 +3,18 @@ package runtime
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 // ForgetFailures lets the method be forged again at once, because a person's operation on it is a new beginning. If
 // replicas share the store, the others learn of the operation from the change feed.
 func (r *Runtime) ForgetFailures(role, method string) {
-	r.backoffs.clearMethod(methodKey{role, method})
+	r.backoffs.clearMethod(turns.Method{Role: role, Method: method})
 }
 
 // backoffKey returns the key under which failures to forge for this call count.
 func (s *selected) backoffKey() backoffKey {
-	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
+	k := backoffKey{Method: turns.Method{Role: s.role, Method: s.method}, checked: s.terms.checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
 	if s.decision.Reason == selection.ReasonPurposeChanged {
 		k.words = s.terms.registeredWords()

@@ -95,7 +95,7 @@ func (c *opened) watchKey() {
 	go func() { // ends with the call
 		select {
 		case <-c.shared.lease.Lost():
-			c.life.cancel(interrupt.ErrShutdown)
+			c.life.Cancel(interrupt.ErrShutdown)
 		case <-c.shared.ended:
 		}
 	}()

@@ -19,8 +19,8 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	if n == nil {
 		return o
 	}
-	n.life.begin(ctx, 0)
-	defer n.life.cancel(nil)
+	n.life.Begin(ctx, 0)
+	defer n.life.Cancel(nil)
 	if err := n.r.enter(n); err != nil {
 		n.leaveRoom()
 		return agent.Failed(agent.ErrCanceled, err.Error())

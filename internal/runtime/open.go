@@ -18,7 +18,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
+	"github.com/recurgentd/recurgentd/internal/runtime/lifetime"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -67,11 +69,11 @@ type opened struct {
 	slept     atomic.Int64 // nanoseconds that its programs slept
 	weakBelow atomic.Int32 // weak successes among the calls below it
 	deadline  time.Time    // of the whole call; zero if there is none
-	life      lifetime
-	shared    *sharedKey // nil unless other replicas may receive the same key
-	fence     int64      // epoch under which its session is owned; 0 without other replicas; guarded like hasTurn
-	place     place      // in the session's queue
-	hasTurn   bool       // holds the session's turn; used only by the goroutine that runs the call
+	life      lifetime.Context
+	shared    *sharedKey  // nil unless other replicas may receive the same key
+	fence     int64       // epoch under which its session is owned; 0 without other replicas; guarded like hasTurn
+	place     turns.Place // in the session's queue
+	hasTurn   bool        // holds the session's turn; used only by the goroutine that runs the call
 	// files of its programs, and of the programs that wait for this call, which it may read; guarded like hasTurn
 	drafts, lent []*files.Draft
 	held         store.Bytes // reserved in its owner's shares; guarded like hasTurn
@@ -132,28 +134,28 @@ func (r *Runtime) open(ctx context.Context,
 		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
 	}
-	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
+	c.life.Begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
 	if q.Outlives {
-		c.life.stays = &c.tree.written
+		c.life.Stays = &c.tree.written
 	}
 	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
-		c.life.cancel(nil)
+		c.life.Cancel(nil)
 		c.leaveRoom()
 		r.releaseKey(c)
 		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
 	}
-	c.life.begun = true
+	c.life.Begun = true
 	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
-	if c.place, err = r.sessions.join(session.ID, r.o.MaxQueue); err != nil {
+	if c.place, err = r.sessions.Join(session.ID, r.o.MaxQueue); err != nil {
 		c.close()
 		return nil, nil, CallResult{}, err
 	}
 	if q.Follow != nil {
 		q.Follow(&c.progress)
 	}
-	if c.place.ahead > 0 {
-		c.progress.Add(progress.Queued, map[string]any{"ahead": c.place.ahead})
+	if c.place.Ahead > 0 {
+		c.progress.Add(progress.Queued, map[string]any{"ahead": c.place.Ahead})
 	}
 	c.watchKey()
 	c.beginSpan(q.TraceParent, nil)
@@ -172,7 +174,7 @@ func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.S
 
 // close releases everything that open acquired, except the place in the queue.
 func (c *opened) close() {
-	c.life.cancel(nil)
+	c.life.Cancel(nil)
 	c.leaveRoom()
 	c.r.leave(c)
 	c.r.releaseKey(c)

@@ -73,12 +73,12 @@ func (r *Runtime) turn(ctx context.Context, sessionID string, most int) (epoch i
 	if epoch, err = r.own(ctx, sessionID); err != nil {
 		return 0, nil, err
 	}
-	if err := r.sessions.enter(ctx, sessionID, most); err != nil {
+	if err := r.sessions.Enter(ctx, sessionID, most); err != nil {
 		r.disown(sessionID, epoch)
 		return 0, nil, err
 	}
 	return epoch, func() {
-		r.sessions.leave(sessionID)
+		r.sessions.Leave(sessionID)
 		r.disown(sessionID, epoch)
 	}, nil
 }

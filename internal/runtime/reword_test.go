@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 // worded returns a generation that was made for these words.
@@ -124,7 +125,7 @@ func TestPausedForASlowModel(t *testing.T) {
 	t.Parallel()
 	var b backoffs
 	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
-	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none"}
+	k := backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "none"}
 	slow := func(waited, since time.Duration) {
 		b.pause(k, lapse{errorType: agent.ErrTimeout, waited: waited}, now.Add(since), p)
 	}
@@ -152,7 +153,7 @@ func TestPausedRechecks(t *testing.T) {
 	t.Parallel()
 	var b backoffs
 	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
-	k := backoffKey{methodKey: methodKey{"r", "m"}, checked: "none", words: "b.."}
+	k := backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "none", words: "b.."}
 	for range 5 {
 		b.pause(k, lapse{errorType: agent.ErrProvider}, now, p)
 		b.pause(k, lapse{errorType: agent.ErrProvider}, now, p)
@@ -165,8 +166,8 @@ func TestPausedRechecks(t *testing.T) {
 		}
 	}
 	b.pause(k, lapse{}, now, p)
-	for _, other := range []backoffKey{{methodKey: k.methodKey, checked: "none"},
-		{methodKey: k.methodKey, checked: "none", words: "c.."}} {
+	for _, other := range []backoffKey{{Method: k.Method, checked: "none"},
+		{Method: k.Method, checked: "none", words: "c.."}} {
 		if _, waits := b.waiting(other, now); waits {
 			t.Errorf("%+v waits", other)
 		}

@@ -17,7 +17,7 @@ func (r *Runtime) Idle() bool {
 
 // Load returns the number of running calls, nested ones included, and of calls that wait for their session's turn.
 func (r *Runtime) Load() (running, waiting int) {
-	waiting = r.sessions.length()
+	waiting = r.sessions.Length()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(len(r.running)-waiting, 0), waiting
@@ -54,7 +54,7 @@ func (r *Runtime) Progress(callID string) *progress.Log {
 func (r *Runtime) CancelRunning(callID string) bool {
 	c := r.runningCall(callID)
 	if c != nil {
-		c.life.cancel(interrupt.ErrCanceled)
+		c.life.Cancel(interrupt.ErrCanceled)
 	}
 	return c != nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -47,8 +48,8 @@ type Runtime struct {
 	policyRevision int64  // of the policy in force; guarded by policyMu
 	unfollow       func() // ends following the store; nil unless the store is shared
 
-	sessions queues   // admits one call per session at a time
-	adoption keyLocks // admits one new generation, or one person's operation, per artifact at a time
+	sessions turns.Queues // admits one call per session at a time
+	adoption turns.Locks  // admits one new generation, or one person's operation, per artifact at a time
 	flights  flights
 	backoffs backoffs
 	corrects corrector
@@ -182,12 +183,12 @@ func (r *Runtime) RunTimeout() time.Duration { return r.o.RunTimeout }
 
 // HoldAdoption prevents new generations of the method's artifact from being adopted until release is called.
 func (r *Runtime) HoldAdoption(role, method string) (release func()) {
-	return r.lockAdoption(methodKey{role, method})
+	return r.lockAdoption(turns.Method{Role: role, Method: method})
 }
 
 // lockAdoption locks the method's artifact against adoptions.
-func (r *Runtime) lockAdoption(k methodKey) (unlock func()) {
-	return r.adoption.lock(k)
+func (r *Runtime) lockAdoption(k turns.Method) (unlock func()) {
+	return r.adoption.Lock(k)
 }
 
 // cancelRunning cancels the running calls that match.
@@ -196,7 +197,7 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 	defer r.mu.Unlock()
 	for _, c := range r.running {
 		if match(c) {
-			c.life.cancel(cause)
+			c.life.Cancel(cause)
 		}
 	}
 }

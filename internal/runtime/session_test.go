@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -109,7 +110,7 @@ func TestSessionTurns(t *testing.T) {
 		if running, waiting := r.Load(); running != 0 || waiting != 1 {
 			t.Errorf("%d calls run, %d wait", running, waiting) // a patch waits, and is no call
 		}
-		if _, _, err := r.Turn(t.Context(), id); !errors.Is(err, ErrQueueFull) {
+		if _, _, err := r.Turn(t.Context(), id); !errors.Is(err, turns.ErrFull) {
 			t.Errorf("a turn in a full queue: %v", err)
 		}
 		if err := r.DeleteSession(t.Context(), id, "ann"); err != nil {

@@ -5,8 +5,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// program is a generation as a healthy artifact has it.
-// Generation returns a generation of that window of results.
+// Generation returns a generation as a healthy artifact has it, with that window of results.
 func Generation(id, checked, window string, change func(*agent.Generation)) *agent.Generation {
 	g := &agent.Generation{ID: id, Code: "package tool // " + id, CheckedFingerprint: checked,
 		RuntimeVersion: agent.ABI, Cacheable: true,

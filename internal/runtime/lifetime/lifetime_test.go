@@ -1,4 +1,4 @@
-package runtime
+package lifetime
 
 import (
 	"context"
@@ -17,20 +17,20 @@ func TestLifetimeEnds(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
 	endings := map[string]struct {
-		end  func(l *lifetime, parent context.CancelCauseFunc)
+		end  func(l *Context, parent context.CancelCauseFunc)
 		err  error
 		want error
 	}{
-		"canceled": {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(interrupt.ErrShutdown) },
+		"canceled": {func(l *Context, _ context.CancelCauseFunc) { l.Cancel(interrupt.ErrShutdown) },
 			context.Canceled, interrupt.ErrShutdown},
-		"parent": {func(_ *lifetime, parent context.CancelCauseFunc) { parent(gone) }, context.Canceled, gone},
-		"time is over": {func(*lifetime, context.CancelCauseFunc) { time.Sleep(time.Minute) }, context.Canceled,
+		"parent": {func(_ *Context, parent context.CancelCauseFunc) { parent(gone) }, context.Canceled, gone},
+		"time is over": {func(*Context, context.CancelCauseFunc) { time.Sleep(time.Minute) }, context.Canceled,
 			interrupt.ErrCallTimeout},
-		"call over": {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(nil) }, context.Canceled,
+		"call over": {func(l *Context, _ context.CancelCauseFunc) { l.Cancel(nil) }, context.Canceled,
 			context.Canceled},
-		"canceled, then its end": {func(l *lifetime, _ context.CancelCauseFunc) {
-			l.cancel(interrupt.ErrCanceled)
-			l.cancel(nil)
+		"canceled, then its end": {func(l *Context, _ context.CancelCauseFunc) {
+			l.Cancel(interrupt.ErrCanceled)
+			l.Cancel(nil)
 		}, context.Canceled, interrupt.ErrCanceled},
 	}
 	for name, e := range endings {
@@ -38,14 +38,14 @@ func TestLifetimeEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				parent, cut := context.WithCancelCause(context.WithValue(t.Context(), gone, "value"))
 				defer cut(nil)
-				var l, nested lifetime
-				l.begin(parent, time.Minute)
-				defer l.cancel(nil)
-				nested.begin(&l, 0)
-				defer nested.cancel(nil)
+				var l, nested Context
+				l.Begin(parent, time.Minute)
+				defer l.Cancel(nil)
+				nested.Begin(&l, 0)
+				defer nested.Cancel(nil)
 				var noticed atomic.Int32
 				if waited {
-					for _, c := range []*lifetime{&l, &nested} {
+					for _, c := range []*Context{&l, &nested} {
 						context.AfterFunc(c, func() { noticed.Add(1) })
 						if c.Err() != nil || context.Cause(c) != nil {
 							t.Fatalf("%s: ended too early: %v", name, c.Err())
@@ -56,7 +56,7 @@ func TestLifetimeEnds(t *testing.T) {
 				}
 				e.end(&l, cut)
 				synctest.Wait()
-				for _, c := range []*lifetime{&l, &nested} {
+				for _, c := range []*Context{&l, &nested} {
 					child, stop := context.WithCancel(c)
 					stop()
 					for what, ctx := range map[string]context.Context{"its own": c, "a child's": child} {
@@ -90,15 +90,15 @@ func TestLifetimeOutlivesItsClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked bool
 		cause error
-		end   func(l *lifetime)
+		end   func(l *Context)
 		want  error // nil: it goes on
 	}{
-		"its client goes":                       {true, nil, func(*lifetime) {}, nil},
-		"its client goes before a model writes": {false, nil, func(*lifetime) {}, context.Canceled},
-		"who ends it says why":                  {true, gone, func(*lifetime) {}, gone},
-		"canceled": {true, nil, func(l *lifetime) { l.cancel(interrupt.ErrCanceled) },
+		"its client goes":                       {true, nil, func(*Context) {}, nil},
+		"its client goes before a model writes": {false, nil, func(*Context) {}, context.Canceled},
+		"who ends it says why":                  {true, gone, func(*Context) {}, gone},
+		"canceled": {true, nil, func(l *Context) { l.Cancel(interrupt.ErrCanceled) },
 			interrupt.ErrCanceled},
-		"time is over": {true, nil, func(*lifetime) { time.Sleep(time.Minute) },
+		"time is over": {true, nil, func(*Context) { time.Sleep(time.Minute) },
 			interrupt.ErrCallTimeout},
 	} {
 		for _, waited := range []bool{false, true} {
@@ -106,12 +106,12 @@ func TestLifetimeOutlivesItsClient(t *testing.T) {
 				client, leave := context.WithCancelCause(t.Context())
 				defer leave(nil)
 				var asked atomic.Bool
-				var l, nested lifetime
-				l.begin(client, time.Minute)
-				l.stays = &asked
-				defer l.cancel(nil)
-				nested.begin(&l, 0)
-				defer nested.cancel(nil)
+				var l, nested Context
+				l.Begin(client, time.Minute)
+				l.Stays = &asked
+				defer l.Cancel(nil)
+				nested.Begin(&l, 0)
+				defer nested.Cancel(nil)
 				if waited {
 					context.AfterFunc(&nested, func() {})
 				}
@@ -137,14 +137,14 @@ func TestLifetimeOutlivesItsClient(t *testing.T) {
 func TestLifetimeIsFree(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	l := &lifetime{}
+	l := &Context{}
 	if n := testing.AllocsPerRun(100, func() {
-		*l = lifetime{}
-		l.begin(parent, time.Minute)
+		*l = Context{}
+		l.Begin(parent, time.Minute)
 		if l.Err() != nil || context.Cause(l) != nil {
 			t.Error("it has ended")
 		}
-		l.cancel(nil)
+		l.Cancel(nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

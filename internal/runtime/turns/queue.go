@@ -1,28 +1,31 @@
-package runtime
+// Package turns orders work within the process: the calls of one session run one at a time, in the order in which they
+// joined, and one holder at a time has the lock of a method. It knows nothing about what is done in a turn.
+package turns
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 )
 
-// queues admits one call per session at a time, in the order of arrival. The zero value is ready.
-type queues struct {
+// Queues admits one call per session at a time, in the order of arrival. The zero value is ready.
+type Queues struct {
 	mu sync.Mutex
 	// keyed by sessions with a running call. The channels are closed when their turns come; guarded by mu
 	waiting map[string][]chan struct{}
 }
 
-// A place is a call's position in its session's queue.
-type place struct {
+// A Place is a call's position in its session's queue.
+type Place struct {
 	session string
 	turn    chan struct{} // closed when the turn comes; nil if it came at once
-	ahead   int           // calls before this one, including the running one
+	Ahead   int           // calls before this one, including the running one
 }
 
-// join takes the next place in the session's queue. It returns ErrQueueFull if most calls wait already. The caller must
+// Join takes the next place in the session's queue. It returns ErrQueueFull if most calls wait already. The caller must
 // await the turn of its place.
-func (q *queues) join(session string, most int) (place, error) {
+func (q *Queues) Join(session string, most int) (Place, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == nil {
@@ -31,19 +34,19 @@ func (q *queues) join(session string, most int) (place, error) {
 	waiting, busy := q.waiting[session]
 	if !busy {
 		q.waiting[session] = nil
-		return place{session: session}, nil
+		return Place{session: session}, nil
 	}
 	if len(waiting) >= most {
-		return place{}, ErrQueueFull
+		return Place{}, ErrFull
 	}
-	p := place{session: session, turn: make(chan struct{}), ahead: len(waiting) + 1}
+	p := Place{session: session, turn: make(chan struct{}), Ahead: len(waiting) + 1}
 	q.waiting[session] = append(waiting, p.turn)
 	return p, nil
 }
 
-// await waits for the turn of the place. When ctx ends, it gives up the place and returns the cause, even if the turn
+// Await waits for the turn of the place. When ctx ends, it gives up the place and returns the cause, even if the turn
 // has just come.
-func (q *queues) await(ctx context.Context, p place) error {
+func (q *Queues) Await(ctx context.Context, p Place) error {
 	if p.turn == nil {
 		return nil
 	}
@@ -65,24 +68,24 @@ func (q *queues) await(ctx context.Context, p place) error {
 	return context.Cause(ctx)
 }
 
-// enter takes a place and awaits its turn.
-func (q *queues) enter(ctx context.Context, session string, most int) error {
-	p, err := q.join(session, most)
+// Enter takes a place and awaits its turn.
+func (q *Queues) Enter(ctx context.Context, session string, most int) error {
+	p, err := q.Join(session, most)
 	if err != nil {
 		return err
 	}
-	return q.await(ctx, p)
+	return q.Await(ctx, p)
 }
 
-// leave passes the turn to the next call.
-func (q *queues) leave(session string) {
+// Leave passes the turn to the next call.
+func (q *Queues) Leave(session string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.next(session)
 }
 
 // next passes the turn on. The caller holds mu.
-func (q *queues) next(session string) {
+func (q *Queues) next(session string) {
 	waiting := q.waiting[session]
 	if len(waiting) == 0 {
 		delete(q.waiting, session)
@@ -92,8 +95,8 @@ func (q *queues) next(session string) {
 	q.waiting[session] = waiting[1:]
 }
 
-// length returns the number of calls that wait for their session's turn.
-func (q *queues) length() int {
+// Length returns the number of calls that wait for their session's turn.
+func (q *Queues) Length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -103,13 +106,13 @@ func (q *queues) length() int {
 	return n
 }
 
-// methodKey identifies a role's method, and its artifact.
-type methodKey struct{ role, method string }
+// Method identifies a role's method, and its artifact.
+type Method struct{ Role, Method string }
 
-// keyLocks holds a mutex for each method in use. The zero value is ready.
-type keyLocks struct {
+// Locks holds a mutex for each method in use. The zero value is ready.
+type Locks struct {
 	mu    sync.Mutex
-	locks map[methodKey]*keyLock // guarded by mu
+	locks map[Method]*keyLock // guarded by mu
 }
 
 // A keyLock exists while somebody holds or awaits it, so the map does not grow with the number of methods.
@@ -118,11 +121,11 @@ type keyLock struct {
 	users int // guarded by keyLocks.mu
 }
 
-// lock locks the key and returns its unlock function.
-func (k *keyLocks) lock(key methodKey) (unlock func()) {
+// Lock locks the key and returns its unlock function.
+func (k *Locks) Lock(key Method) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {
-		k.locks = map[methodKey]*keyLock{}
+		k.locks = map[Method]*keyLock{}
 	}
 	l := k.locks[key]
 	if l == nil {
@@ -142,3 +145,5 @@ func (k *keyLocks) lock(key methodKey) (unlock func()) {
 		k.mu.Unlock()
 	}
 }
+
+var ErrFull = errors.New("too many calls are waiting")

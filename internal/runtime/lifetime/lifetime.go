@@ -1,4 +1,6 @@
-package runtime
+// Package lifetime is the context of a call, which costs nothing while nobody waits for its end. It knows nothing about
+// calls but their deadlines and clients.
+package lifetime
 
 import (
 	"context"
@@ -10,19 +12,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A lifetime is the context of a call. It ends with its parent, at the call's deadline, or when cancel is called; its
+// A Context is the context of a call. It ends with its parent, at the call's deadline, or when cancel is called; its
 // cause states which. While callers only poll Err, as in most warm calls, it needs neither a timer nor an entry among
 // its parent's children. This saves seven allocations.
 //
 // A call that may outlive its client does so once a model was asked for a program: the request is paid for, and the
 // next call can use the program.
-type lifetime struct {
+type Context struct {
 	context.Context // parent context: the client's, or that of the calling call
 
-	stays *atomic.Bool // true if the call continues when its client leaves; nil: it never does
+	Stays *atomic.Bool // true if the call continues when its client leaves; nil: it never does
 
 	until time.Time // the call's deadline; zero: the parent's
-	begun bool      // the call is running, so it waits for the store; set before the context is shared
+	Begun bool      // the call is running, so it waits for the store; set before the context is shared
 
 	mu    sync.Mutex
 	over  bool            // the call ended while nobody waited; guarded by mu, as are the fields below
@@ -32,18 +34,18 @@ type lifetime struct {
 	leave func() bool // stops watching the parent; nil if nothing watches
 }
 
-// begin sets the parent and the call's timeout; 0 means no timeout of its own. It must be called once, before any other
+// Begin sets the parent and the call's timeout; 0 means no timeout of its own. It must be called once, before any other
 // method.
-func (l *lifetime) begin(parent context.Context, timeout time.Duration) {
+func (l *Context) Begin(parent context.Context, timeout time.Duration) {
 	l.Context = parent
 	if timeout > 0 {
 		l.until = time.Now().Add(timeout)
 	}
 }
 
-// cancel ends the context with the given cause, unless it has ended already. A nil cause marks the normal end of the
+// Cancel ends the context with the given cause, unless it has ended already. A nil cause marks the normal end of the
 // call.
-func (l *lifetime) cancel(cause error) {
+func (l *Context) Cancel(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = l.over || cause == nil
@@ -62,7 +64,7 @@ func (l *lifetime) cancel(cause error) {
 }
 
 // watch creates the context that can be waited for, unless it exists. The caller holds mu.
-func (l *lifetime) watch() {
+func (l *Context) watch() {
 	if l.inner != nil {
 		return
 	}
@@ -79,27 +81,27 @@ func (l *lifetime) watch() {
 }
 
 // above returns the parent for the inner context. The caller holds mu.
-func (l *lifetime) above() context.Context {
-	if l.stays == nil || l.over || l.gone() {
+func (l *Context) above() context.Context {
+	if l.Stays == nil || l.over || l.gone() {
 		return l.Context
 	}
 	l.leave = context.AfterFunc(l.Context, func() {
 		if l.gone() {
-			l.cancel(context.Cause(l.Context))
+			l.Cancel(context.Cause(l.Context))
 		}
 	})
 	return context.WithoutCancel(l.Context)
 }
 
 // gone reports whether the parent has ended and the call must end with it.
-func (l *lifetime) gone() bool {
+func (l *Context) gone() bool {
 	cause := context.Cause(l.Context)
 	clientGone := cause == context.Canceled // what wraps it says who canceled the call
-	return cause != nil && !(clientGone && l.stays.Load())
+	return cause != nil && !(clientGone && l.Stays.Load())
 }
 
 // Done implements context.Context.
-func (l *lifetime) Done() <-chan struct{} {
+func (l *Context) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watch()
@@ -107,7 +109,7 @@ func (l *lifetime) Done() <-chan struct{} {
 }
 
 // Err implements context.Context.
-func (l *lifetime) Err() error {
+func (l *Context) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.Context == nil {
@@ -122,8 +124,8 @@ func (l *lifetime) Err() error {
 }
 
 // Value implements context.Context. Package context looks up the cause through it.
-func (l *lifetime) Value(key any) any {
-	if l.begun && key == (store.Patience{}) {
+func (l *Context) Value(key any) any {
+	if l.Begun && key == (store.Patience{}) {
 		return true
 	}
 	l.mu.Lock()
