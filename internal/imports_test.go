@@ -93,7 +93,7 @@ var allowed = map[string][]string{
 		"internal/runtime/interrupt", "internal/runtime/spend", "internal/telemetry", "internal/agent",
 		"internal/contract", "internal/store"},
 	"internal/runtime/equal":    {},
-	"internal/runtime/classify": {"internal/runtime/sandbox", "internal/runtime/interrupt", "internal/agent"},
+	"internal/runtime/classify": {"internal/runtime/sandbox", "internal/agent"},
 	"internal/runtime/programs": {"internal/runtime/gate/report", "internal/runtime/sandbox", "internal/contract",
 		"internal/agent"},
 	"internal/runtime/selection": {"internal/agent"},

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A Context is the context of a call. It ends with its parent, at the call's deadline, or when cancel is called; its
+// A Context is the context of a call. It ends with its parent, at the call's deadline, or when Cancel is called; its
 // cause states which. While callers only poll Err, as in most warm calls, it needs neither a timer nor an entry among
 // its parent's children. This saves seven allocations.
 //

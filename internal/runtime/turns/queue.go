@@ -23,7 +23,7 @@ type Place struct {
 	Ahead   int           // calls before this one, including the running one
 }
 
-// Join takes the next place in the session's queue. It returns ErrQueueFull if most calls wait already. The caller must
+// Join takes the next place in the session's queue. It returns ErrFull if most calls wait already. The caller must
 // await the turn of its place.
 func (q *Queues) Join(session string, most int) (Place, error) {
 	q.mu.Lock()
