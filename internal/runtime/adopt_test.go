@@ -85,7 +85,7 @@ func TestOperationsDuringForge(t *testing.T) {
 			_, call := conversation(t, r, SessionRequest{Role: "r"})
 			wantReply(t, "first", call("m", "fine"), "1 generated")
 			wantReply(t, "the new program answers", call("m", "bad"), "1 repaired")
-			a, err := r.store.Artifact(t.Context(), "r", "m")
+			a, err := r.env.Store.Artifact(t.Context(), "r", "m")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestUnapproved(t *testing.T) {
 	if n := len(box.Runs("a")); n != 0 {
 		t.Errorf("it ran %d times", n)
 	}
-	if a, err := r.store.Artifact(t.Context(), "r", "m?"); err != nil || a.SuccessCount+a.FailureCount != 0 ||
+	if a, err := r.env.Store.Artifact(t.Context(), "r", "m?"); err != nil || a.SuccessCount+a.FailureCount != 0 ||
 		a.Current() == nil {
 		t.Errorf("stored %+v, %v", a, err)
 	}

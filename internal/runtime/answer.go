@@ -95,7 +95,7 @@ func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 	a.ran(source, &cand.generation, j)
 	a.fresh = cand
 	if a.facts == nil {
-		a.facts = a.r.facts.Of(&cand.generation)
+		a.facts = a.env.Facts.Of(&cand.generation)
 	}
 }
 

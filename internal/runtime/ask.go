@@ -39,15 +39,15 @@ func (h *host) Predict(ctx context.Context, signature,
 		return nil, refused
 	}
 	c := h.call
-	began := c.r.o.Now()
+	began := c.env.Now()
 	span := c.span.Ask(q.Model, began)
-	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.traceID), c.r.Owner(c.owner)
+	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.traceID), c.env.Owner(c.owner)
 	q.Charge = c.charge()
-	res, err := predict.Run(ctx, c.r.model, q)
+	res, err := predict.Run(ctx, c.env.Provider, q)
 	outcome, cost := predict.Answered(err, res.Usage)
-	ended := c.r.o.Now()
+	ended := c.env.Now()
 	span.Answered(outcome, res.Model, cost, ended)
-	c.r.metrics.ObserveProvider(outcome, ended.Sub(began), cost, c.traceID)
+	c.env.Metrics.ObserveProvider(outcome, ended.Sub(began), cost, c.traceID)
 	h.predicted.Add(cost)
 	if err != nil {
 		return nil, h.unasked(err)

@@ -67,19 +67,19 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		a.args, a.kwargs = args, kwargs
 	}
 	q := sandbox.Request{
-		Program: programOf(g), Owner: s.r.Owner(s.owner),
+		Program: programOf(g), Owner: s.env.Owner(s.owner),
 		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
 		Args: args, Kwargs: kwargs, Context: s.memory, InputHistory: s.inputHistory,
-		Now: s.r.o.Now(), Seed: Seed(s.id), Timeout: s.r.o.RunTimeout, Fetches: s.policy.FetchesPerCall,
+		Now: s.env.Now(), Seed: Seed(s.id), Timeout: s.env.RunTimeout, Fetches: s.policy.FetchesPerCall,
 		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
 		Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
 	}
 	a.granted = time.Until(s.deadline)
 	s.tree.writes.Return(s.begins)
-	a.result = s.r.box.Run(ctx, q, h)
+	a.result = s.env.Sandbox.Run(ctx, q, h)
 	s.slept.Add(int64(a.result.Effects.Slept))
 	if engine, tier := a.ranOn(a.result.Facts); tier != "" {
-		s.r.metrics.Run(engine, tier)
+		s.env.Metrics.Run(engine, tier)
 	}
 	if a.takes == nil {
 		a.takes = programs.InterfaceOf(g, a.result.Facts)

@@ -46,7 +46,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 	go func() {
 		res, err := c.perform(ctx)
 		if err != nil {
-			r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call was not kept")
+			r.env.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call was not kept")
 			res = CallResult{Err: err}
 		}
 		result <- res
@@ -63,7 +63,7 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	}
 	c.hasTurn = true
 	defer c.leaveTurn()
-	turn := c.r.o.Now()
+	turn := c.env.Now()
 	c.span.Stage("queue", c.started, turn)
 	done := c.answer(ctx)
 	done.stages.Queue = turn.Sub(c.started)
@@ -124,7 +124,7 @@ func (c *opened) storeFailed(ctx context.Context, err error) *answered {
 		done.outcome, done.class = interrupt.Outcome(ctx)
 		return done
 	}
-	c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("the store could not be read for a call")
+	c.env.Logger.Error().Err(err).Str("call_id", c.id).Msg("the store could not be read for a call")
 	return &answered{selected: selected{opened: c}, outcome: agent.Failed(agent.ErrResourceExhausted,
 		"the daemon could not read what it needs for this call")}
 }

@@ -11,7 +11,7 @@ import (
 
 // charge returns the hook that is asked before each model request made for the call.
 func (c *opened) charge() provider.Charge {
-	return c.r.o.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
+	return c.env.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
 }
 
 // overCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any

@@ -26,7 +26,7 @@ type selected struct {
 
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
-	began := c.r.o.Now()
+	began := c.env.Now()
 	s := selected{opened: c}
 	var err error
 	if early := c.early; early != nil && c.place.Ahead == 0 {
@@ -36,16 +36,16 @@ func (c *opened) choose(ctx context.Context) (selected, error) {
 	}
 	if c.depth > 0 {
 		s.memory = map[string]json.RawMessage{}
-	} else if s.memory, err = c.r.store.Context(ctx, c.session.ID); err != nil {
+	} else if s.memory, err = c.env.Store.Context(ctx, c.session.ID); err != nil {
 		return s, err
 	}
-	a, err := c.r.store.Artifact(ctx, c.role, c.method)
+	a, err := c.env.Store.Artifact(ctx, c.role, c.method)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return s, err
 	}
 	s = s.of(a)
 	s.reveal(a.Takes())
-	ended := c.r.o.Now()
+	ended := c.env.Now()
 	s.took = ended.Sub(began)
 	c.span.Stage("select", began, ended)
 	return s, nil
@@ -63,8 +63,8 @@ func (s *selected) input(a *agent.Artifact) selection.Input {
 		Kwargs:             s.kwargs,
 		Artifact:           a,
 		CheckedFingerprint: checkedOf(a, s.terms.checked, s.terms.written), Words: s.terms.registeredWords(),
-		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.facts.IgnoresArgs,
-		Intact: s.r.intact.Has}
+		Policy: s.policy, Now: s.started, ImportAllowed: s.env.AllowImport, IgnoresArgs: s.env.Facts.IgnoresArgs,
+		Intact: s.env.Intact.Has}
 }
 
 // checkedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the one
@@ -78,7 +78,7 @@ func checkedOf(a *agent.Artifact, checked, written string) string {
 
 // Reselect repeats Select for a past call, with the runtime's knowledge of programs.
 func (r *Runtime) Reselect(in selection.Input) selection.Decision {
-	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.o.AllowImport, r.facts.IgnoresArgs, r.intact.Has
+	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.env.AllowImport, r.env.Facts.IgnoresArgs, r.env.Intact.Has
 	return selection.Select(in)
 }
 

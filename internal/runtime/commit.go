@@ -84,7 +84,7 @@ func (a *answered) persist() (CallResult, error) {
 	}
 	commit := &kept.commit
 	commit.Files = a.newFiles()
-	began := r.o.Now()
+	began := r.env.Now()
 	if err := r.commitCall(commit); err != nil {
 		if !errors.Is(err, store.ErrConflict) { // else the adoption is decided again
 			r.fenced(commit, err)
@@ -92,11 +92,11 @@ func (a *answered) persist() (CallResult, error) {
 		}
 		return CallResult{}, err
 	}
-	ended := r.o.Now()
+	ended := r.env.Now()
 	a.stages.Commit = ended.Sub(began)
 	a.span.Stage("commit", began, ended)
 	a.span.EndCall(&commit.Log, ended)
-	r.metrics.ObserveCall(&commit.Log, a.stages)
+	r.env.Metrics.ObserveCall(&commit.Log, a.stages)
 	a.countSaved()
 	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()},
 		nil
@@ -104,15 +104,15 @@ func (a *answered) persist() (CallResult, error) {
 
 // prepare builds the reply and the commit, except for the commit's files.
 func (a *answered) prepare(kept *remains) (body []byte, err error) {
-	owner, weight := a.r.Owner(a.owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
+	owner, weight := a.env.Owner(a.owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
 	// no deadline is needed: every holder of a place gives it back without waiting for anything else
-	if err := a.r.o.Heavy.Enter(context.Background(), owner, weight); err != nil {
+	if err := a.env.Heavy.Enter(context.Background(), owner, weight); err != nil {
 		return nil, err
 	}
-	defer a.r.o.Heavy.Leave(owner, weight)
+	defer a.env.Heavy.Leave(owner, weight)
 	n := a.notice()
 	a.weak = len(n.weak) > 0
-	took := agent.Milliseconds(a.r.o.Now().Sub(a.started))
+	took := agent.Milliseconds(a.env.Now().Sub(a.started))
 	kept.reply = a.reply(took)
 	if body, err = replyCode.Marshal(&kept.reply, 768+len(a.outcome.Value)); err != nil {
 		return nil, err
@@ -139,9 +139,9 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 // notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call
 // log.
 func (a *answered) notAppended(err error) {
-	a.span.EndFailed("commit", a.r.o.Now())
-	a.r.metrics.AppendFailed()
-	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth",
+	a.span.EndFailed("commit", a.env.Now())
+	a.env.Metrics.AppendFailed()
+	a.env.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth",
 		a.depth).Bool("history_record_appended", false).
 		Msg("a call could not be committed")
 }
@@ -149,7 +149,7 @@ func (a *answered) notAppended(err error) {
 // commitCall commits with a deadline of its own, because neither a leaving client nor a shutdown may cut a commit
 // short.
 func (r *Runtime) commitCall(commit *store.CallCommit) error {
-	return r.store.CommitCall(r.within(), commit)
+	return r.env.Store.CommitCall(r.env.within(), commit)
 }
 
 // countSaved counts the model requests that a warm call saved: the cost of forging its generation.
@@ -158,7 +158,7 @@ func (a *answered) countSaved() {
 		return
 	}
 	if g := a.artifact.Find(a.generation); g != nil {
-		a.r.metrics.Saved(max(1, g.ForgeUsage.ModelRequests), g.ForgeUsage.PromptTokens+g.ForgeUsage.CompletionTokens)
+		a.env.Metrics.Saved(max(1, g.ForgeUsage.ModelRequests), g.ForgeUsage.PromptTokens+g.ForgeUsage.CompletionTokens)
 	}
 }
 

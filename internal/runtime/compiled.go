@@ -8,4 +8,4 @@ type Compiling struct {
 }
 
 // Compiling returns whether programs are compiled, with which toolchain, or why not.
-func (r *Runtime) Compiling() Compiling { return r.o.Compiling }
+func (r *Runtime) Compiling() Compiling { return r.env.Compiling }

@@ -1,13 +1,11 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -15,18 +13,6 @@ import (
 // historyKey is the context key under which programs and clients find the session's records. The records are never
 // stored there. A value that a client stored under the key is neither shown nor changed.
 const historyKey = report.ContextHistory
-
-// records returns the session's records that match the query, oldest first, as a JSON array.
-func (r *Runtime) records(ctx context.Context, session string, q store.HistoryQuery) (json.RawMessage, error) {
-	p, err := r.store.History(ctx, session, q)
-	if err != nil {
-		return nil, err
-	}
-	if q.Desc {
-		slices.Reverse(p.Records)
-	}
-	return jsonenc.Array(p.Records), nil
-}
 
 // wholeHistory returns a query for the newest records of a session. Records of nested calls are included if all is set.
 func wholeHistory(all bool) store.HistoryQuery {

@@ -29,7 +29,7 @@ type terms struct {
 func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	var t terms
 	var l contract.Layers
-	tool, err := c.r.store.Tool(ctx, c.role)
+	tool, err := c.env.Store.Tool(ctx, c.role)
 	switch {
 	case err == nil:
 		t.registered = true
@@ -48,7 +48,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	} else {
 		l.Call = c.asked
 	}
-	k := c.r.compiled.resolve(l)
+	k := c.env.Contracts.resolve(l)
 	t.contract, t.source, t.fingerprint, t.checked, t.written = k.Contract, k.Source, k.Fingerprint, k.Checked,
 		k.Written
 	t.own, t.words = k.Own, &k.Words

@@ -124,7 +124,7 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 	if until.IsZero() {
 		return true
 	}
-	timer := time.NewTimer(max(0, until.Sub(r.o.Now())))
+	timer := time.NewTimer(max(0, until.Sub(r.env.Now())))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -139,10 +139,10 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor string) time.Time {
 	release, err := r.correctAlone(ctx, k)
 	if err != nil {
-		return r.o.Now().Add(correctionTTL)
+		return r.env.Now().Add(correctionTTL)
 	}
 	defer release()
-	a, err := r.store.Artifact(ctx, k.Role, k.Method)
+	a, err := r.env.Store.Artifact(ctx, k.Role, k.Method)
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -173,7 +173,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
 	case ctx.Err() != nil: // interrupted: resumed after the restart
-		_ = r.setCorrection(r.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		_ = r.setCorrection(r.env.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
 	return r.correctionFailed(ctx, k, &was, *failure)
@@ -183,7 +183,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 // nothing about the method, so it does not count as an attempt.
 func (r *Runtime) correctionFailed(ctx context.Context, k turns.Method, was *agent.Correction,
 	failure agent.Outcome) time.Time {
-	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
+	next := r.env.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
 	c := failedCorrection(was, failure, next)
 	if modelOut(&failure) {
 		c.Attempts = was.Attempts
@@ -201,7 +201,7 @@ func (r *Runtime) unlessAway(err error, next time.Time) time.Time {
 	if err == nil || !next.IsZero() || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrGone) {
 		return next
 	}
-	return r.o.Now().Add(correctionTTL)
+	return r.env.Now().Add(correctionTTL)
 }
 
 // failedCorrection returns the correction's state after one more failed attempt.
@@ -281,12 +281,12 @@ func correctionRequest(g *agent.Generation) forgeRequest {
 // until then. It reads every artifact. The attempts run in the background.
 func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 	for after := ""; ; {
-		tools, err := r.store.ListTools(ctx, after, 100)
+		tools, err := r.env.Store.ListTools(ctx, after, 100)
 		if err != nil || len(tools) == 0 {
 			return err
 		}
 		for _, t := range tools {
-			all, err := r.store.ListArtifacts(ctx, t.Role)
+			all, err := r.env.Store.ListArtifacts(ctx, t.Role)
 			if err != nil {
 				return err
 			}

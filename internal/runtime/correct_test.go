@@ -111,7 +111,7 @@ func TestCorrections(t *testing.T) {
 				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
 					t.Errorf("it cost %d requests, want %d", n, tt.requests-1)
 				}
-				audit, err := r.store.Audit(t.Context(), store.AuditQuery{Limit: 1})
+				audit, err := r.env.Store.Audit(t.Context(), store.AuditQuery{Limit: 1})
 				if err != nil || len(audit) != 1 {
 					t.Fatalf("audit %+v, %v", audit, err)
 				}
@@ -269,7 +269,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 			first := call("m", 7)
 			g := *artifactOf(t, r, "r", "m").Current()
 			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked,
-				r.compiled.resolve(contract.Layers{Call: number}).Checked
+				r.env.Contracts.resolve(contract.Layers{Call: number}).Checked
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Generation: &g})
 			x := example("ex_1", "2", "7")
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x,
@@ -420,11 +420,11 @@ func TestCorrectionOutlivesAnOutage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, model, _ := wrongly(t, corrections(nil), tt.programs, "2", nil)
-				kept := &outage{Namespace: r.store, begins: tt.begins}
-				r.store = kept
+				kept := &outage{Namespace: r.env.Store, begins: tt.begins}
+				r.env.Store = kept
 				r.Correct("r", "m", "ada")
 				r.flights.under.Wait()
-				r.store = kept.Namespace
+				r.env.Store = kept.Namespace
 				a := artifactOf(t, r, "r", "m")
 				if a.Correction.State != agent.CorrectionAdopted || a.Code != "two" || kept.until.IsZero() {
 					t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)

@@ -13,8 +13,8 @@ import (
 
 // noteRejected records why a candidate was discarded, as evidence for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
-	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
-		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())},
+	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.env.Now(),
+		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.env.Now())},
 		nil)
 }
 
@@ -23,8 +23,8 @@ func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, 
 func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string, was *agent.Correction) time.Time {
 	unlock := r.lockAdoption(k)
 	defer unlock()
-	ctx := r.within()
-	now, err := r.store.Artifact(ctx, k.Role, k.Method)
+	ctx := r.env.within()
+	now, err := r.env.Store.Artifact(ctx, k.Role, k.Method)
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -33,17 +33,17 @@ func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string,
 	if other || now.Quarantined || now.Pinned || examplesDigest(now) != cand.proof.examples ||
 		cand.proof.unseen(cand.predecessor, now) {
 		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
-		return r.o.Now() // prove again on the current state: a person's operation takes precedence
+		return r.env.Now() // prove again on the current state: a person's operation takes precedence
 	}
 	g := cand.generation
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
 	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, cand.beyond.Load()
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
-	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor,
+	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.env.Now()), Actor: actor,
 		Action: "artifact.correct", Target: k.Role + "." + k.Method,
 		Reason: "a person called an answer wrong"}
 	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
-	if err := r.change(ctx, agent.ArtifactChange{Role: k.Role, MethodName: k.Method, At: r.o.Now(), Generation: &g,
+	if err := r.change(ctx, agent.ArtifactChange{Role: k.Role, MethodName: k.Method, At: r.env.Now(), Generation: &g,
 		Correction: done}, &entry); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -66,19 +66,19 @@ func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *age
 
 // setCorrection records the correction's state in the artifact.
 func (r *Runtime) setCorrection(ctx context.Context, k turns.Method, c *agent.Correction) error {
-	return r.change(ctx, agent.ArtifactChange{Role: k.Role, MethodName: k.Method, At: r.o.Now(), Correction: c}, nil)
+	return r.change(ctx, agent.ArtifactChange{Role: k.Role, MethodName: k.Method, At: r.env.Now(), Correction: c}, nil)
 }
 
 // change applies a change to an artifact outside of any call and logs a failure. It retries on conflicts, and does
 // nothing if the artifact is gone. An audit entry, if there is one, receives the artifact's state before and after.
 func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry *agent.AuditEntry) error {
 	for {
-		a, err := r.store.Artifact(ctx, change.Role, change.MethodName)
+		a, err := r.env.Store.Artifact(ctx, change.Role, change.MethodName)
 		if err == nil && entry != nil {
 			entry.Before, entry.After = agent.Encoded(a.Standing()), agent.Encoded(a.Apply(change).Standing())
 		}
 		if err == nil {
-			_, err = r.store.ChangeArtifact(ctx, a.Revision, change, entry)
+			_, err = r.env.Store.ChangeArtifact(ctx, a.Revision, change, entry)
 		}
 		if errors.Is(err, store.ErrConflict) {
 			continue // a conflict is usual: calls count on the artifact all the time
@@ -86,7 +86,7 @@ func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry
 		if err == nil || errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		r.o.Logger.Warn().Err(err).Str("role", change.Role).Str("method",
+		r.env.Logger.Warn().Err(err).Str("role", change.Role).Str("method",
 			change.MethodName).Msg("a correction could not be recorded")
 		return err
 	}

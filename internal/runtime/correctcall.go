@@ -18,7 +18,7 @@ var errContractUnknown = errors.New(
 // contract.
 func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artifact) (*recovery, error) {
 	v := a.Corrections()[0]
-	judged, err := r.store.Session(ctx, v.SessionID)
+	judged, err := r.env.Store.Session(ctx, v.SessionID)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ const correctionTTL = 15 * time.Second
 // correctAlone waits until no other replica corrects the method, then excludes them until release is called. It does
 // nothing if the store is not shared.
 func (r *Runtime) correctAlone(ctx context.Context, k turns.Method) (release func(), err error) {
-	if !r.o.Shared {
+	if !r.env.Shared {
 		return func() {}, nil
 	}
-	lease, err := r.store.Lease(ctx, "correction:"+k.Role+"\n"+k.Method,
+	lease, err := r.env.Store.Lease(ctx, "correction:"+k.Role+"\n"+k.Method,
 		store.LeaseOptions{TTL: correctionTTL, Wait: true})
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-ch
 	if p := r.corrects.pending[k]; p != nil && p.now != nil {
 		return p.now
 	}
-	if !r.o.Shared || a.Correction == nil || a.Correction.State != agent.CorrectionRunning {
+	if !r.env.Shared || a.Correction == nil || a.Correction.State != agent.CorrectionRunning {
 		return nil
 	}
 	ended := make(chan struct{})
@@ -49,7 +49,7 @@ func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-ch
 			case <-ctx.Done():
 				return
 			}
-			if read, err := r.store.Artifact(ctx, k.Role, k.Method); err == nil {
+			if read, err := r.env.Store.Artifact(ctx, k.Role, k.Method); err == nil {
 				now = read
 			}
 		}

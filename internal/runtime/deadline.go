@@ -25,7 +25,3 @@ func (d *sharedDeadline) context(timeout time.Duration) context.Context {
 	}
 	return d.ctx
 }
-
-// within returns a context for work on the store that neither a leaving client nor a shutdown may cut short. It ends
-// after one to two commit timeouts.
-func (r *Runtime) within() context.Context { return r.commits.context(r.o.CommitTimeout) }

@@ -59,12 +59,12 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 // register updates the registry if the delegated contract is stricter than the registered one.
 func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sandbox.AuthoredError {
 	for range mostToolRaces {
-		was, err := h.call.r.store.Tool(ctx, role)
+		was, err := h.call.env.Store.Tool(ctx, role)
 		known := err == nil
 		if !known && !errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		next := agent.Tool{Role: role, Contract: *k, Owner: h.call.owner, CreatedAt: h.call.r.o.Now()}
+		next := agent.Tool{Role: role, Contract: *k, Owner: h.call.owner, CreatedAt: h.call.env.Now()}
 		if known {
 			var more bool
 			if next, more = h.strengthened(was, k); !more {
@@ -75,7 +75,7 @@ func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sa
 			h.holdsAlone(role, reason)
 			return nil
 		}
-		_, err = h.call.r.store.PutTool(ctx, next, was.Revision, nil)
+		_, err = h.call.env.Store.PutTool(ctx, next, was.Revision, nil)
 		switch {
 		case err == nil:
 			h.registered(was, next)
@@ -118,7 +118,7 @@ func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) st
 		store.ToolBytes(&was, func(owner string, b store.Bytes) { grown.Add(owner, store.Bytes{}.Minus(b)) })
 	}
 	var full *storage.FullError
-	if more := grown.Of(h.call.owner); more.Tools > 0 && errors.As(h.call.r.Room(ctx, h.call.owner, more), &full) {
+	if more := grown.Of(h.call.owner); more.Tools > 0 && errors.As(h.call.env.Storage.Room(ctx, h.call.owner, more), &full) {
 		return "there is no room to keep it: " + full.Error()
 	}
 	return ""
@@ -174,7 +174,7 @@ func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more 
 	}
 	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)),
 		Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.owner,
-		By: h.call.role + "." + h.call.method, CreatedAt: h.call.r.o.Now().UTC()}
+		By: h.call.role + "." + h.call.method, CreatedAt: h.call.env.Now().UTC()}
 	if t.Proposals.Known(o.Checked) || t.Proposals.Known(short(contract.WrittenFingerprint(k))) {
 		return t, false
 	}

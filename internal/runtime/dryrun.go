@@ -39,7 +39,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 		a.explain()
 		return a, true
 	}
-	a.result = c.r.box.Run(ctx, q, h)
+	a.result = c.env.Sandbox.Run(ctx, q, h)
 	discard(h.drafts)
 	a.denied, a.guard = h.refused, h.guard
 	switch res := a.result; {
@@ -82,7 +82,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 	return sandbox.Request{Canonical: Canonical(c.rules),
 		Program: programOf(g), Owner: c.runsFor(d.of), Role: c.role, Method: c.method, CallID: d.callID,
 		TraceID: c.traceID, Depth: c.depth,
-		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
+		Args: args, Kwargs: kwargs, Context: memory, Now: c.env.Now(), Seed: Seed(d.callID), Timeout: c.env.RunTimeout,
 		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.policy.FetchesPerCall,
 		Guard: h.guard.ofFetch(),
 	}, h, true
@@ -92,9 +92,9 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 // own input. Another owner's input gets a separate owner, and so a process that no call of this call's owner uses.
 func (c *opened) runsFor(of string) agent.Owner {
 	if of == "" || of == c.reader() {
-		return c.r.Owner(c.owner)
+		return c.env.Owner(c.owner)
 	}
-	return c.r.Owner(c.owner + "\x00" + of)
+	return c.env.Owner(c.owner + "\x00" + of)
 }
 
 // dryCall answers a nested call of a dry run with the program that serves it. Nothing is forged, kept or counted.

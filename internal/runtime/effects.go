@@ -175,8 +175,8 @@ func (rec *recovery) noteReach(j *judged) {
 		if x.what.Empty() {
 			continue
 		}
-		rec.r.metrics.BeyondManifest(len(x.what.Hosts), len(x.what.Methods), len(x.what.Tools), x.result)
-		rec.r.o.Logger.Warn().Str("call_id", rec.id).Str("role", rec.role).Str("method", rec.method).Str("generation",
+		rec.env.Metrics.BeyondManifest(len(x.what.Hosts), len(x.what.Methods), len(x.what.Tools), x.result)
+		rec.env.Logger.Warn().Str("call_id", rec.id).Str("role", rec.role).Str("method", rec.method).Str("generation",
 			j.program.ID).Str("result", x.result).
 			Strs("hosts", x.what.Hosts).Strs("methods", x.what.Methods).Strs("tools",
 			x.what.Tools).Msg("a program reached beyond its effects manifest")
@@ -197,15 +197,15 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 		switch f := &fetches[i]; {
 		case !f.Write:
 		case f.Mode == fetch.ModeRecorded:
-			rec.r.metrics.Write(telemetry.WriteRepeated)
+			rec.env.Metrics.Write(telemetry.WriteRepeated)
 		case !f.Sent && f.ErrorKind == fetch.KindDenied:
-			rec.r.metrics.Write(telemetry.WriteDenied)
+			rec.env.Metrics.Write(telemetry.WriteDenied)
 		case !f.Sent:
-			rec.r.metrics.Write(telemetry.WriteFailed)
+			rec.env.Metrics.Write(telemetry.WriteFailed)
 		case f.Status == 0:
-			rec.r.metrics.Write(telemetry.WriteUnknown)
+			rec.env.Metrics.Write(telemetry.WriteUnknown)
 		default:
-			rec.r.metrics.Write(telemetry.WriteSent)
+			rec.env.Metrics.Write(telemetry.WriteSent)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func TestEffectsAreRecorded(t *testing.T) {
 	wantEffects(t, "the log", logOf(t, r, got.CallID).BeyondManifest, effectsOfList("", "", "r.plain"))
 
 	call("fails")
-	if a, err := r.store.Artifact(t.Context(), "r", "fails"); err == nil && a.Manifest != nil {
+	if a, err := r.env.Store.Artifact(t.Context(), "r", "fails"); err == nil && a.Manifest != nil {
 		t.Errorf("a failed call made a manifest: %+v", a.Manifest)
 	}
 }

@@ -29,7 +29,7 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 		key := classify.Source(got)
 		outline := g.Outlines[key]
 		if was, known := g.Shapes[key]; known && (outline != "" && outline != got.Outline ||
-			!got.Keeps(was, outline, c.r.words.Of(g))) {
+			!got.Keeps(was, outline, c.env.Words.Of(g))) {
 			s.WasShape = shapeOfAnother
 			if c.reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
 				s.WasShape = cmp.Or(outline, was)

@@ -47,7 +47,7 @@ type exampleRun struct {
 // runExample runs the generation on the example and compares the answer with the expected one.
 func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example,
 	how exampleRun) ExampleResult {
-	began := c.r.o.Now()
+	began := c.env.Now()
 	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
 	if c.outdated(x, how.adaptive) {
 		return r
@@ -58,7 +58,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 		d.callID, d.of = x.CallID, c.ownerOfSession(ctx, x.SessionID)
 	}
 	a, ok := c.dryRun(ctx, g, d)
-	r.DurationMs = agent.Milliseconds(c.r.o.Now().Sub(began))
+	r.DurationMs = agent.Milliseconds(c.env.Now().Sub(began))
 	if !ok {
 		return r
 	}

@@ -121,7 +121,7 @@ func TestSharedPrograms(t *testing.T) {
 				if n := model.Count("r.m", ""); n != tt.requests || asked != int64(tt.requests) {
 					t.Errorf("%d requests, and the calls report %d, want %d", n, asked, tt.requests)
 				}
-				a, err := r.store.Artifact(t.Context(), "r", "m")
+				a, err := r.env.Store.Artifact(t.Context(), "r", "m")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -71,7 +71,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
 			b.backoffs.failed(backoffKey{Method: turns.Method{Role: "r", Method: method}},
-				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.o.Now(), b.Policy().Backoff)
+				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.env.Now(), b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
 		synctest.Wait()
@@ -80,7 +80,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		}
 		for method, want := range map[string]bool{"m": false, "other": true} {
 			if _, waits := b.backoffs.waiting(backoffKey{Method: turns.Method{Role: "r", Method: method}},
-				b.o.Now()); waits != want {
+				b.env.Now()); waits != want {
 				t.Errorf("%s waits: %v, want %v", method, waits, want)
 			}
 		}

@@ -28,7 +28,7 @@ func (s *selected) backingOff() (backoff, bool) {
 	if s.alone() {
 		return backoff{}, false
 	}
-	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.r.o.Now())
+	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.env.Now())
 	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
 }
 
@@ -40,7 +40,7 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 		errorType = rec.namedType(errorType)
 	}
 	o := agent.Failed(errorType, "no program could be had for this method a moment ago; it is tried again later")
-	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
+	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.env.Now()).Milliseconds()}
 	o.Retriable = true
 	rec.class = agent.ClassIntrinsic
 	return o
@@ -93,7 +93,7 @@ func (rec *recovery) holdHonest(o agent.Outcome) {
 
 // pause delays the next attempt without counting a failure.
 func (rec *recovery) pause(last lapse) {
-	rec.r.backoffs.pause(rec.backoffKey(), last, rec.r.o.Now(), rec.policy.Backoff)
+	rec.r.backoffs.pause(rec.backoffKey(), last, rec.env.Now(), rec.policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
@@ -111,7 +111,7 @@ func (rec *recovery) clearBackoff() {
 		failed.errorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
+	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.env.Now(), rec.policy)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
@@ -135,7 +135,7 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	// mask secrets: another call's model request may show it
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata)
 	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
-		owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
+		owner: rec.reader()}, cand, rec.env.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.personAsked() || rec.artifact == nil {
 		return
@@ -153,7 +153,7 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
 	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh,
-		rec.r.o.Now(), rec.policy.Backoff)
+		rec.env.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
@@ -164,7 +164,7 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.r.o.Now())
+	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.env.Now())
 	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) ||
 		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
 		!cand.proof.holds(cand.predecessor, rec.artifact) {

@@ -50,7 +50,7 @@ func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 		}
 		heavy.Leave(owner, 1000)
 		got := <-done
-		if kept, err := r.store.Call(t.Context(), got.CallID); err != nil || kept.Log.OutcomeStatus == "" {
+		if kept, err := r.env.Store.Call(t.Context(), got.CallID); err != nil || kept.Log.OutcomeStatus == "" {
 			t.Errorf("the call is not stored: %+v, %v", kept.Log, err)
 		}
 		if err := heavy.Enter(t.Context(), owner, 1000); err != nil {

@@ -140,13 +140,13 @@ func wantReply(t *testing.T, what string, got Reply, want string) {
 // operate applies a change to the method's artifact, as an operation of a person does.
 func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artifact {
 	t.Helper()
-	a, err := r.store.Artifact(t.Context(), change.Role, change.MethodName)
+	a, err := r.env.Store.Artifact(t.Context(), change.Role, change.MethodName)
 	revision := int64(0)
 	if err == nil {
 		revision = a.Revision
 	}
-	change.At = r.o.Now()
-	a, err = r.store.ChangeArtifact(t.Context(), revision, change,
+	change.At = r.env.Now()
+	a, err = r.env.Store.ChangeArtifact(t.Context(), revision, change,
 		&agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
 	if err != nil {
 		t.Fatal(err)

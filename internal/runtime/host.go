@@ -60,7 +60,7 @@ type host struct {
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
+	return &host{call: &opened{r: r, env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
 }
 
 // Call makes a nested call and waits for it.
@@ -107,7 +107,7 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 
 // Tools returns the registry as JSON: the best ranked tools that the call's owner may see, within the bounds.
 func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
-	tools, err := h.call.r.store.RankTools(ctx, h.call.r.o.Now(), maxToolsShown)
+	tools, err := h.call.env.Store.RankTools(ctx, h.call.env.Now(), maxToolsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +157,12 @@ func (h *host) History(ctx context.Context, all, page bool, after, limit int) (j
 		}
 		q = store.HistoryQuery{After: max(0, after), Limit: limit, Bytes: maxHistoryBytes}
 	}
-	return h.call.r.records(ctx, h.call.session.ID, q)
+	return h.call.env.records(ctx, h.call.session.ID, q)
 }
 
 // Content returns a stored result, or nil if there is none.
 func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error) {
-	v, err := h.call.r.store.Content(ctx, ref)
+	v, err := h.call.env.Store.Content(ctx, ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -176,7 +176,7 @@ func (h *host) Revision(ctx context.Context, op string) int64 {
 	if op != "history" {
 		return h.changes
 	}
-	s, err := h.call.r.store.Session(ctx, h.call.session.ID)
+	s, err := h.call.env.Store.Session(ctx, h.call.session.ID)
 	if err != nil {
 		return -1
 	}

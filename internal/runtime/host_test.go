@@ -133,11 +133,11 @@ func TestDelegate(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tt.method, got, tt.want)
 		}
 	}
-	tool, err := r.store.Tool(t.Context(), "counter")
+	tool, err := r.env.Store.Tool(t.Context(), "counter")
 	if err != nil || tool.Purpose != "counts" {
 		t.Errorf("the registered tool is %+v, %v", tool, err)
 	}
-	if _, err := r.store.Tool(t.Context(), "x"); err == nil {
+	if _, err := r.env.Store.Tool(t.Context(), "x"); err == nil {
 		t.Error("a refused contract registered its role")
 	}
 }
@@ -184,7 +184,7 @@ func TestHostReads(t *testing.T) {
 	}}
 	r, _ := scripted(t, box, map[string][]string{"r.one": {"one"}, "r.tools": {"tools"}, "r.history": {"history"},
 		"r.nested": {"nested"}, "r.content": {"content"}}, nil)
-	if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: "known",
+	if _, err := r.env.Store.PutTool(t.Context(), agent.Tool{Role: "known",
 		Contract: agent.Contract{Purpose: "knows", Deliverable: json.RawMessage(`"text"`)}}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &host{call: &opened{r: r, policy: r.policy.Load(), session: s, tree: &tree{}}, dry: true}
+	dry := &host{call: &opened{r: r, env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}}, dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
@@ -298,10 +298,10 @@ func TestHostsWithoutConsequences(t *testing.T) {
 		json.RawMessage("{}")); refused != nil || dry.delegated["fresh"] == nil {
 		t.Errorf("a dry run's delegation: %+v", refused)
 	}
-	if _, err := r.store.Tool(t.Context(), "fresh"); err == nil {
+	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &host{call: &opened{r: r, policy: r.policy.Load(), session: s, tree: &tree{}, depth: 8}, dry: true}
+	deep := &host{call: &opened{r: r, env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}, depth: 8}, dry: true}
 	if o := deep.Call(t.Context(), "r", "m", nil, nil); o.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("a deep dry run: %+v", o)
 	}

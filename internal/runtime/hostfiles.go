@@ -59,7 +59,7 @@ func (h *host) lends() []*files.Draft {
 
 // openStored opens a stored file and verifies that its content is unchanged.
 func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error) {
-	keeper := h.call.r.o.Files
+	keeper := h.call.env.Files
 	if keeper == nil {
 		return nil, store.ErrNotFound
 	}
@@ -119,7 +119,7 @@ func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 
 // CreateFile begins a file of the call. op names its purpose in errors.
 func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
-	keeper := h.call.r.o.Files
+	keeper := h.call.env.Files
 	if keeper == nil || len(h.drafts) >= maxMade {
 		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: op + ": no more files can be made here"}
 	}

@@ -58,7 +58,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	e := classify.Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
 		Shapes: a.program.Shapes, Outlines: a.program.Outlines}
 	if len(e.Fetches) > 0 {
-		e.Words = s.r.words.Of(a.program)
+		e.Words = s.env.Words.Of(a.program)
 	}
 	switch {
 	case a.misfit:
@@ -205,11 +205,11 @@ func (s *selected) holds(ctx context.Context, j *judged) (err error) {
 	if s.terms.schema == nil {
 		return nil
 	}
-	owner, weight := s.r.Owner(s.owner), len(j.result.Value)
-	if err := s.r.o.Heavy.Enter(ctx, owner, weight); err != nil {
+	owner, weight := s.env.Owner(s.owner), len(j.result.Value)
+	if err := s.env.Heavy.Enter(ctx, owner, weight); err != nil {
 		return err
 	}
-	defer s.r.o.Heavy.Leave(owner, weight)
+	defer s.env.Heavy.Leave(owner, weight)
 	j.violation, err = s.terms.schema.CheckCall(ctx, j.result.Value, s.args, s.kwargs)
 	j.checked = err == nil
 	return err

@@ -75,14 +75,14 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 // rankedTools returns the best-ranked tools, followed by the called tools that do not rank that high. If the policy
 // switches off a role's programs, all but one of its methods are removed, so its methods do not make it relevant.
 func (c *selected) rankedTools(ctx context.Context, called []store.Target) ([]store.RankedTool, error) {
-	now := c.r.o.Now()
-	ranked, err := c.r.store.RankTools(ctx, now, maxConsidered)
+	now := c.env.Now()
+	ranked, err := c.env.Store.RankTools(ctx, now, maxConsidered)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range called {
 		if !slices.ContainsFunc(ranked, func(t store.RankedTool) bool { return t.Tool.Role == k.Role }) {
-			if t, err := c.r.store.RankedTool(ctx, k.Role, now); err == nil {
+			if t, err := c.env.Store.RankedTool(ctx, k.Role, now); err == nil {
 				ranked = append(ranked, t)
 			}
 		}
@@ -109,7 +109,7 @@ func signatureOf(method string, f *agent.Interface) string {
 
 // knownSignature returns the method's signature, or "" if it is unknown.
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
-	t, _ := c.r.store.Tool(ctx, role) // a missing tool counts as not made by a person
+	t, _ := c.env.Store.Tool(ctx, role) // a missing tool counts as not made by a person
 	t.Role = role
 	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
 		return agent.Clip(f.Signature(method), maxSignatureShown)

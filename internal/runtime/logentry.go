@@ -31,7 +31,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.weakBelow.Load()),
 		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal,
 		UserCorrectionReferenceCallID: n.correction.reference,
-		Usage:                         a.usage(), SandboxLevel: string(a.r.level), Warnings: t.warnings,
+		Usage:                         a.usage(), SandboxLevel: string(a.env.Level), Warnings: t.warnings,
 		BeyondManifest: a.beyond,
 	}
 	if o.OK() {

@@ -90,7 +90,7 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
 	n := h.nested(role, method, args, kwargs)
-	if t, err := n.r.store.Tool(ctx, role); err == nil && !t.ByUse {
+	if t, err := n.env.Store.Tool(ctx, role); err == nil && !t.ByUse {
 		n.speaker = agent.SpeakerTool
 	}
 	n.beginSpan("", h.call.span)
@@ -113,11 +113,11 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested returns the call that the program asks for, not yet started.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID,
+	n := &opened{r: c.r, env: c.env, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID,
 		parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
 		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates,
 		inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
+		started: c.env.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
 		lent: h.lends()}
 	n.init()
 	return n

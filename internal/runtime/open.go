@@ -29,6 +29,7 @@ import (
 // change once it is registered as running: views, flights and nested calls read it concurrently.
 type opened struct {
 	r       *Runtime
+	env     *Env
 	policy  *agent.Policy // as of the start of the call
 	rules   *mask.Rules   // rules for secrets, as of the start of the call
 	session agent.Session
@@ -100,7 +101,7 @@ func (r *Runtime) open(ctx context.Context,
 	q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
 	// The steps that can reject the request come first, and those that have to be undone last. Each later failure
 	// undoes the earlier steps in reverse.
-	if err := r.o.Store.Ready(); err != nil {
+	if err := r.env.Options.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
 	session, err := r.sessionOf(ctx, &q)
@@ -134,7 +135,7 @@ func (r *Runtime) open(ctx context.Context,
 		r.disown(session.ID, c.fence)
 		return nil, nil, CallResult{}, err
 	}
-	c.life.Begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
+	c.life.Begin(ctx, cmp.Or(q.Timeout, r.env.CallTimeout))
 	if q.Outlives {
 		c.life.Stays = &c.tree.written
 	}
@@ -147,7 +148,7 @@ func (r *Runtime) open(ctx context.Context,
 	}
 	c.life.Begun = true
 	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
-	if c.place, err = r.sessions.Join(session.ID, r.o.MaxQueue); err != nil {
+	if c.place, err = r.sessions.Join(session.ID, r.env.MaxQueue); err != nil {
 		c.close()
 		return nil, nil, CallResult{}, err
 	}
@@ -165,10 +166,10 @@ func (r *Runtime) open(ctx context.Context,
 // newInShare runs newCall in the owner's share of heavy work, because masking a large input takes long.
 func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.Session) (*opened, error) {
 	owner, weight := r.Owner(q.Owner), q.bytes()
-	if err := r.o.Heavy.Enter(ctx, owner, weight); err != nil {
+	if err := r.env.Heavy.Enter(ctx, owner, weight); err != nil {
 		return nil, err
 	}
-	defer r.o.Heavy.Leave(owner, weight)
+	defer r.env.Heavy.Leave(owner, weight)
 	return r.newCall(q, session), nil
 }
 
@@ -185,12 +186,12 @@ func (c *opened) close() {
 // store an ephemeral session: begin does, so a rejected or replayed request leaves none behind.
 func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session, error) {
 	if q.Ephemeral {
-		now := r.o.Now().UTC()
+		now := r.env.Now().UTC()
 		s := agent.Session{ID: q.SessionID, Role: q.Role, Owner: cmp.Or(q.Owner, "local"), Ephemeral: true,
 			CreatedAt: now, UpdatedAt: now}
 		return s, nil
 	}
-	s, err := r.store.Session(ctx, q.SessionID)
+	s, err := r.env.Store.Session(ctx, q.SessionID)
 	if err == nil && !q.Operates && !s.OwnedBy(q.Owner) {
 		return s, store.ErrNotFound
 	}
@@ -219,11 +220,11 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 
 // newCall returns the call for a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID,
+	c := &opened{r: r, env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID,
 		traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
 		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract,
-		started: r.o.Now()}
-	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
+		started: r.env.Now()}
+	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.env.CallTimeout))
 	if c.id == "" {
 		c.id = ids.New("call")
 	}
@@ -284,9 +285,9 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 	if err != nil {
 		return err
 	}
-	if q.Timeout < 0 || q.Timeout > r.o.MaxTimeout {
+	if q.Timeout < 0 || q.Timeout > r.env.MaxTimeout {
 		return &agent.InputError{Code: "invalid_timeout", Pointer: "/timeout_ms",
-			Detail: fmt.Sprintf("must be 1 to %d", r.o.MaxTimeout.Milliseconds()),
+			Detail: fmt.Sprintf("must be 1 to %d", r.env.MaxTimeout.Milliseconds()),
 			Hint:   "leave timeout_ms out for the default"}
 	}
 	if setterKey(q.Method) != "" && len(q.Args) != 1 {
@@ -314,5 +315,5 @@ func (c *opened) model() string {
 	if c.session.Model != "" {
 		return c.session.Model
 	}
-	return c.r.o.Model
+	return c.env.Model
 }

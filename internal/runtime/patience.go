@@ -15,7 +15,7 @@ func (s *selected) reserve(left time.Duration) time.Duration {
 	if s.decision.Fallback == nil {
 		return 0
 	}
-	return min(s.r.o.RunTimeout, left/2)
+	return min(s.env.RunTimeout, left/2)
 }
 
 // patience returns how long the call can wait for the model in total.
@@ -27,7 +27,7 @@ func (s *selected) patience() time.Duration {
 // flyInShare is fly, limited to the model's share of the call's time.
 func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
 	span *telemetry.Span) (res forgeResult, leader, ok bool) {
-	left := rec.deadline.Sub(rec.r.o.Now())
+	left := rec.deadline.Sub(rec.env.Now())
 	if reserve := rec.reserve(left); reserve > 0 {
 		share, end := context.WithTimeoutCause(ctx, left-reserve, interrupt.ErrCallTimeout)
 		defer end()

@@ -45,7 +45,7 @@ func (c *opened) fileRefs() (ids []string) {
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
 // cannot be read are left out.
 func (c *opened) shownFiles(ctx context.Context, ids []string) (out []prompt.File) {
-	if c.r.o.Files == nil || c.policy.FilePreviewBytes == 0 {
+	if c.env.Files == nil || c.policy.FilePreviewBytes == 0 {
 		return nil
 	}
 	for _, id := range ids[:min(len(ids), maxShownFiles)] {

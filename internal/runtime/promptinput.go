@@ -24,7 +24,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: args, Kwargs: kwargs,
 		Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx),
-		Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, Fetches: c.policy.FetchesPerCall,
+		Dialect: c.env.Dialect, FetchMax: c.env.FetchMax, Fetches: c.policy.FetchesPerCall,
 		ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(),
 		Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
@@ -63,10 +63,10 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 
 // modelContext returns how many tokens the call's model can read and write together, or 0 if that is unknown.
 func (c *opened) modelContext() int {
-	if c.r.o.ModelContext == nil {
+	if c.env.ModelContext == nil {
 		return 0
 	}
-	return c.r.o.ModelContext(c.model())
+	return c.env.ModelContext(c.model())
 }
 
 // contextShapes returns the shape of each value, so the prompt shows no content of the context.
@@ -99,7 +99,7 @@ func (c *selected) wish() string {
 
 // previewHistory gives the model the number of records and a summary of the latest ones, without their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
-	page, err := c.r.store.History(ctx, c.session.ID, wholeHistory(false))
+	page, err := c.env.Store.History(ctx, c.session.ID, wholeHistory(false))
 	if err != nil {
 		in.HistoryCount = -1
 		return
@@ -126,7 +126,7 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 	if c.policy.HistoryPreviewLimit == 0 {
 		return nil
 	}
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxSpokenTurns, Bytes: maxHistoryBytes,
+	page, err := c.env.Store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxSpokenTurns, Bytes: maxHistoryBytes,
 		Scan: maxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {
 		return nil
@@ -141,7 +141,7 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 		t := prompt.Turn{Method: rec.MethodName, Args: jsonenc.Array(args), Kwargs: kwargs}
 		if !rec.OutcomeSummary.OK {
 			t.Failure = c.mask(rec.ErrorType + ": " + rec.ErrorMessage)
-		} else if was, err := c.r.store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
+		} else if was, err := c.env.Store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
 			t.Value, _ = c.rules.JSON(was.Outcome.Value)
 		}
 		out = append(out, t)
@@ -151,7 +151,7 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 
 // connections returns the connections that programs of the role may use.
 func (c *selected) connections(ctx context.Context) []prompt.Connection {
-	all, err := c.r.store.ListConnections(ctx)
+	all, err := c.env.Store.ListConnections(ctx)
 	if err != nil {
 		return nil
 	}
@@ -171,12 +171,12 @@ func (c *selected) addresses(x *agent.Connection) []string {
 	if x.Auth.Type == agent.AuthURL {
 		return []string{agent.ConnectionScheme + ":" + x.Name}
 	}
-	if c.r.o.Scheme == nil {
+	if c.env.Scheme == nil {
 		return x.Hosts
 	}
 	out := make([]string, len(x.Hosts))
 	for i, h := range x.Hosts {
-		out[i] = c.r.o.Scheme(h) + h
+		out[i] = c.env.Scheme(h) + h
 	}
 	return out
 }
@@ -199,7 +199,7 @@ func (c *selected) patterns(ctx context.Context) []string {
 	if c.depth > 0 {
 		return nil
 	}
-	events, err := c.r.store.Patterns(ctx, c.role)
+	events, err := c.env.Store.Patterns(ctx, c.role)
 	if err != nil {
 		return nil
 	}

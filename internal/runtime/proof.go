@@ -143,7 +143,7 @@ func (c *opened) ownProof(found *judged) *judged {
 // fixtures and people examples.
 func (c *selected) refreshed(ctx context.Context) *selected {
 	now := *c
-	if a, err := c.r.store.Artifact(ctx, c.role, c.method); err == nil {
+	if a, err := c.env.Store.Artifact(ctx, c.role, c.method); err == nil {
 		now.artifact = a
 	}
 	return &now

@@ -41,7 +41,7 @@ func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach 
 	}
 	named := g.Named()
 	// earlier versions stored fewer of the names
-	if facts, refused := c.r.box.Load(ctx, programOf(g), c.r.Owner(c.owner)); refused == nil {
+	if facts, refused := c.env.Sandbox.Load(ctx, programOf(g), c.env.Owner(c.owner)); refused == nil {
 		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
 		named = named.With(&found)
 	}

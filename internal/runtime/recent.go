@@ -60,7 +60,7 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
 	p := c.policy.UserCorrection
-	if !known && c.session.HistorySize > 0 && (c.r.o.Shared ||
+	if !known && c.session.HistorySize > 0 && (c.env.Shared ||
 		now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second) {
 		before, known = c.beforeRestart() // the previous call may have run before a restart, or on another replica
 	}
@@ -93,8 +93,8 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 
 // beforeRestart reads the previous call from the session's records.
 func (c *opened) beforeRestart() (recentCall, bool) {
-	ctx := c.r.within()
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
+	ctx := c.env.within()
+	page, err := c.env.Store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
 		Role: c.role, Method: c.method,
 		Since: c.started.Add(-time.Duration(c.policy.UserCorrection.WindowSeconds) * time.Second)})
 	if err != nil || len(page.Records) == 0 {
@@ -110,7 +110,7 @@ func (c *opened) beforeRestart() (recentCall, bool) {
 	}
 	was := recentCall{id: rec.CallID, at: at, troubled: rec.OutcomeSummary.Status != agent.StatusOK}
 	was.args, was.kwargs = c.r.recent.remembered(rec.Args, rec.Kwargs)
-	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil &&
+	if logged, err := c.env.Store.Call(ctx, rec.CallID); err == nil &&
 		(logged.Log.WeakSuccess || logged.Log.WeakNestedCalls > 0) {
 		was.troubled = true
 	}

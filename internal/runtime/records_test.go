@@ -59,7 +59,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 	if q := model.Requests()[0]; q.Model != "other-model" {
 		t.Errorf("the model asked is %s", q.Model)
 	}
-	events, err := r.store.Patterns(t.Context(), "r")
+	events, err := r.env.Store.Patterns(t.Context(), "r")
 	if err != nil || len(events) != 2 || events[0].WeakSuccess || events[0].Status != agent.StatusOK {
 		t.Errorf("patterns %+v, %v", events, err)
 	}
@@ -72,7 +72,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 		e.UserCorrectionReferenceCallID != reply.CallID {
 		t.Errorf("the same question again is logged as %s", agent.Encoded(e))
 	}
-	if events, err := r.store.Patterns(t.Context(), "r"); err != nil || len(events) != 4 {
+	if events, err := r.env.Store.Patterns(t.Context(), "r"); err != nil || len(events) != 4 {
 		t.Errorf("%d patterns with the weak ones, %v", len(events), err)
 	}
 	_, e, rec := call(CallRequest{Method: "missing"})

@@ -148,9 +148,9 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manife
 	rec.stages.Gate += a.result.Timing.Gate + a.result.Timing.Build
 	rec.trail.built += a.result.Timing.Build
 	rec.stages.Run += a.result.Timing.Run
-	began := rec.r.o.Now()
+	began := rec.env.Now()
 	j := rec.judge(ctx, a)
-	ended := rec.r.o.Now()
+	ended := rec.env.Now()
 	rec.stages.Judge += ended.Sub(began)
 	rec.traceAttempt(&a, began, ended)
 	rec.noteReach(&j)
@@ -175,7 +175,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	if j.class == agent.ClassAdaptive {
 		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes,
 			Outlines: g.Outlines,
-			Words:    rec.r.words.Of(g)})
+			Words:    rec.env.Words.Of(g)})
 		rec.adaptive = true
 	}
 	switch {
@@ -188,7 +188,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
-		o.Metadata, o.Retriable = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.r.o.Now()).Milliseconds()), true
+		o.Metadata, o.Retriable = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.env.Now()).Milliseconds()), true
 		return o
 	}
 	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))

@@ -52,7 +52,7 @@ func scriptedPrograms() map[string]runtimetest.Run {
 
 func artifactOf(t *testing.T, r *Runtime, role, method string) *agent.Artifact {
 	t.Helper()
-	a, err := r.store.Artifact(t.Context(), role, method)
+	a, err := r.env.Store.Artifact(t.Context(), role, method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func artifactOf(t *testing.T, r *Runtime, role, method string) *agent.Artifact {
 
 func logOf(t *testing.T, r *Runtime, callID string) agent.LogEntry {
 	t.Helper()
-	c, err := r.store.Call(t.Context(), callID)
+	c, err := r.env.Store.Call(t.Context(), callID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +421,7 @@ func TestBrokenContract(t *testing.T) {
 		t.Errorf("log: outcome repairs %d, checked %v, kept %v, mismatch %q", e.OutcomeRepairAttempts,
 			e.ContractValidationApplied, e.ContractValidationPassed, e.ContractValidationMismatch)
 	}
-	if _, err := r.store.Artifact(t.Context(), "r", "never"); err == nil {
+	if _, err := r.env.Store.Artifact(t.Context(), "r", "never"); err == nil {
 		t.Error("a program that never served is stored")
 	}
 }

@@ -68,7 +68,7 @@ func (v *registryView) method(ctx context.Context, t *agent.Tool, method string)
 		return m
 	}
 	v.left--
-	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
+	if a, err := v.call.env.Store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
 		var d agent.Description
 		if d, m.shown = a.ShownTo(v.call.asker(), cmp.Or(a.Neutral(), a.Current()),
 			t.ByPerson); d.Generation != nil && d.Generation.Keeps(agent.FingerprintNone) {

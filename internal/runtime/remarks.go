@@ -29,7 +29,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 		return
 	}
 	since := agent.FormatTime(g.Current().CreatedAt)
-	entries, err := c.r.store.Audit(ctx, store.AuditQuery{Limit: remarkEntries,
+	entries, err := c.env.Store.Audit(ctx, store.AuditQuery{Limit: remarkEntries,
 		Actions: []string{"artifact.regenerate", "recommendation.apply"}, Scan: &store.Scan{Most: remarkScan}})
 	if err != nil {
 		return // a poorer prompt is better than no program
@@ -62,7 +62,7 @@ func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 // describeRemarks adds which answers of the method were weak, with the newest sample of each kind, and what callers
 // asked again after an answer. A nested call counts as asked again if its root call was.
 func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
-	known, err := c.r.store.Evidence(ctx, c.role, c.method)
+	known, err := c.env.Store.Evidence(ctx, c.role, c.method)
 	if err != nil {
 		return
 	}
@@ -114,7 +114,7 @@ type loggedCall struct {
 func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
 	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
 		form: "that is not kept any more"}
-	got, err := c.r.store.Call(ctx, callID)
+	got, err := c.env.Store.Call(ctx, callID)
 	if err != nil {
 		return was
 	}

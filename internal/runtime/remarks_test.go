@@ -75,7 +75,7 @@ func TestReasons(t *testing.T) {
 		t.Helper()
 		e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target,
 			Reason: reason, After: json.RawMessage(after)}
-		if err := r.store.AppendAudit(t.Context(), e); err != nil {
+		if err := r.env.Store.AppendAudit(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -90,14 +90,14 @@ func TestSelectByWords(t *testing.T) {
 		if x.change != nil {
 			x.change(&p)
 		}
-		r := &Runtime{}
+		r := &Runtime{env: &Env{}}
 		d := selection.Select(selection.Input{Role: "calculator", Method: "add", Artifact: x.artifact,
 			CheckedFingerprint: x.checked,
 			Words:              x.words, Policy: &p, Now: time.Unix(0, 0),
-			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.facts.IgnoresArgs})
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.env.Facts.IgnoresArgs})
 		slim := selection.Select(selection.Input{Role: "calculator", Method: "add", Artifact: x.artifact.Selectable(),
 			CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
-			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.facts.IgnoresArgs})
+			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.env.Facts.IgnoresArgs})
 		id := func(g *agent.Generation) string {
 			if g == nil {
 				return "-"

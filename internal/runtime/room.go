@@ -14,17 +14,17 @@ import (
 
 // Room returns a *storage.FullError if the owner's share has no room for more.
 func (r *Runtime) Room(ctx context.Context, owner string, more store.Bytes) error {
-	return r.o.Storage.Room(ctx, owner, more)
+	return r.env.Storage.Room(ctx, owner, more)
 }
 
 // ListStored returns the stored bytes of owners, sorted by name, that follow the name after.
 func (r *Runtime) ListStored(ctx context.Context, after string, limit int) ([]store.OwnerBytes, error) {
-	return r.store.ListStored(ctx, after, limit)
+	return r.env.Store.ListStored(ctx, after, limit)
 }
 
 // Stored returns the owner's stored bytes.
 func (r *Runtime) Stored(ctx context.Context, owner string) (store.OwnerBytes, error) {
-	s, err := r.store.Stored(ctx, owner)
+	s, err := r.env.Store.Stored(ctx, owner)
 	return store.OwnerBytes{Owner: owner, Bytes: s.Own}, err
 }
 
@@ -49,7 +49,7 @@ func (c *opened) enterRoom(ctx context.Context) error {
 
 // hold reserves room in the owner's share until leaveRoom.
 func (c *opened) hold(ctx context.Context, need store.Bytes) error {
-	err := c.r.o.Storage.Hold(ctx, c.session.Owner, need)
+	err := c.env.Storage.Hold(ctx, c.session.Owner, need)
 	if err == nil {
 		c.held.Add(need)
 	}
@@ -58,7 +58,7 @@ func (c *opened) hold(ctx context.Context, need store.Bytes) error {
 
 // leaveRoom releases everything that the call reserved.
 func (c *opened) leaveRoom() {
-	c.r.o.Storage.Release(c.session.Owner, c.held)
+	c.env.Storage.Release(c.session.Owner, c.held)
 	c.held = store.Bytes{}
 }
 
@@ -83,7 +83,7 @@ func (a *answered) boundValues() {
 		return
 	}
 	var full *storage.FullError
-	if !errors.As(a.hold(a.r.within(), store.Bytes{Values: int64(value + journal)}), &full) {
+	if !errors.As(a.hold(a.env.within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
 	// Without its effects the call is not replayable, and makes no fixture.
@@ -117,7 +117,7 @@ func (a *answered) boundContext() {
 	before := a.memory
 	if before == nil { // a setter has not read it
 		var err error
-		if before, err = a.r.store.Context(a.r.within(), a.session.ID); err != nil {
+		if before, err = a.env.Store.Context(a.env.within(), a.session.ID); err != nil {
 			return // the commit will fail as well
 		}
 	}
@@ -129,12 +129,12 @@ func (a *answered) boundContext() {
 		return
 	}
 	var full *storage.FullError
-	switch err := a.hold(a.r.within(), store.Bytes{Contexts: int64(more)}); {
+	switch err := a.hold(a.env.within(), store.Bytes{Contexts: int64(more)}); {
 	case errors.As(err, &full):
 		a.takeBack(full.Outcome())
-	case size > a.r.o.MaxContext:
+	case size > a.env.MaxContext:
 		a.takeBack(agent.Failed(agent.ErrResourceExhausted,
-			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.r.o.MaxContext)))
+			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.env.MaxContext)))
 	}
 }
 
@@ -151,7 +151,7 @@ func contextSize(memory map[string]json.RawMessage) (size int) {
 func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
 	const least = 1 << 10
 	var full *storage.FullError
-	if !errors.As(w.r.o.Storage.Room(ctx, w.owner, store.Bytes{Tools: least}), &full) {
+	if !errors.As(w.env.Storage.Room(ctx, w.owner, store.Bytes{Tools: least}), &full) {
 		return nil
 	}
 	o := full.Outcome()

@@ -12,7 +12,7 @@ func (r *Runtime) Idle() bool {
 	if running, waiting := r.Load(); running+waiting > 0 {
 		return false
 	}
-	return !r.CorrectionsPending() && !r.flights.underWay() && !r.backoffs.delayed(r.o.Now())
+	return !r.CorrectionsPending() && !r.flights.underWay() && !r.backoffs.delayed(r.env.Now())
 }
 
 // Load returns the number of running calls, nested ones included, and of calls that wait for their session's turn.
@@ -72,6 +72,6 @@ func (c *opened) entry() agent.LogEntry {
 		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
 		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args,
 		Kwargs:     c.shown().kwargs,
-		DurationMs: agent.Milliseconds(c.r.o.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning,
-		Stage: c.progress.Last(), SandboxLevel: string(c.r.level)}
+		DurationMs: agent.Milliseconds(c.env.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning,
+		Stage: c.progress.Last(), SandboxLevel: string(c.env.Level)}
 }

@@ -20,25 +20,15 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
-	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
-	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
-	"github.com/recurgentd/recurgentd/internal/store"
-	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // Runtime runs calls. Its methods may be called concurrently.
 type Runtime struct {
-	o       Options
-	store   store.Namespace
-	box     sandbox.Sandbox
-	model   provider.Provider
-	metrics *telemetry.Metrics
-	level   sandbox.Level // as observed at startup
+	env *Env // what calls use of the daemon
 
 	policy   atomic.Pointer[agent.Policy]
 	rules    atomic.Pointer[mask.Rules] // compiled from the policy
@@ -53,16 +43,9 @@ type Runtime struct {
 	flights  flights
 	backoffs backoffs
 	corrects corrector
-	compiled compiledContracts
-	facts    programs.Facts
-	words    classify.Words
-	intact   programs.Intact
 
-	irreproducible failedProofs // failed proofs of calls with secrets
-
-	commits sharedDeadline
-	recent  recentCalls
-	feed    progress.Feed
+	recent recentCalls
+	feed   progress.Feed
 
 	life context.Context         // lifetime of asynchronous calls and flights, which outlive their clients
 	end  context.CancelCauseFunc // ends life
@@ -89,8 +72,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
-		level:   o.Sandbox.Status().Level,
+	r := &Runtime{env: &Env{Options: o, Store: held, Level: o.Sandbox.Status().Level},
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
 		policyRevision: revision}
 	r.enforce(&p)
@@ -112,7 +94,7 @@ func (r *Runtime) Ready() error {
 	if draining {
 		return ErrDraining
 	}
-	return r.o.Store.Ready()
+	return r.env.Options.Store.Ready()
 }
 
 // Stop rejects new calls and waits for the running ones until ctx ends. Then it cancels them and waits for their
@@ -150,15 +132,13 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	select {
 	case <-ended:
 		return err
-	case <-time.After(r.o.CancelGrace):
-		return fmt.Errorf("calls are still running %v after they were canceled", r.o.CancelGrace)
+	case <-time.After(r.env.CancelGrace):
+		return fmt.Errorf("calls are still running %v after they were canceled", r.env.CancelGrace)
 	}
 }
 
 // Owner returns the owner of calls made with the access token of that name.
-func (r *Runtime) Owner(name string) agent.Owner {
-	return agent.Owner{Namespace: r.o.Namespace, Name: name}
-}
+func (r *Runtime) Owner(name string) agent.Owner { return r.env.Owner(name) }
 
 // lifeFor returns the lifetime of work that starts on behalf of ctx and outlives it. It is marked as background work if
 // ctx is.
@@ -173,13 +153,13 @@ func (r *Runtime) lifeFor(ctx context.Context) context.Context {
 func (r *Runtime) Life() context.Context { return r.life }
 
 // Settled waits until everything that was read so far is durable; see store.Store.
-func (r *Runtime) Settled() error { return r.o.Store.Settled() }
+func (r *Runtime) Settled() error { return r.env.Options.Store.Settled() }
 
 // Feed returns the feed that announces every committed call.
 func (r *Runtime) Feed() *progress.Feed { return &r.feed }
 
 // RunTimeout returns the limit of a program's own computing time.
-func (r *Runtime) RunTimeout() time.Duration { return r.o.RunTimeout }
+func (r *Runtime) RunTimeout() time.Duration { return r.env.RunTimeout }
 
 // HoldAdoption prevents new generations of the method's artifact from being adopted until release is called.
 func (r *Runtime) HoldAdoption(role, method string) (release func()) {

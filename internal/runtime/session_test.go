@@ -140,7 +140,7 @@ func TestStartedCallThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
 	id, _ := conversation(t, r, SessionRequest{Role: "r"})
-	r.store = full{r.store}
+	r.env.Store = full{r.env.Store}
 	_, done, err := r.Start(CallRequest{SessionID: id, Method: "a=", Args: []json.RawMessage{json.RawMessage("1")}})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestRefusedCalls(t *testing.T) {
 		"role":                {Role: "a/b", Method: "m"},
 		"method":              {Method: "a/b"},
 		"invalid_timeout":     {Method: "m", Timeout: -1},
-		"invalid_timeout max": {Method: "m", Timeout: r.o.MaxTimeout + 1},
+		"invalid_timeout max": {Method: "m", Timeout: r.env.MaxTimeout + 1},
 		"invalid_setter":      {Method: "x="},
 		"invalid_setter 2":    {Method: "x=", Args: texts("1", "2")},
 		"contract":            {Method: "m", Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":7}`)}},
@@ -223,7 +223,7 @@ func TestRefusedCalls(t *testing.T) {
 		t.Errorf("%d calls are recorded or running", n)
 	}
 	if res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "x=", Args: texts("1"),
-		Timeout: r.o.MaxTimeout}); err != nil || !res.OK {
+		Timeout: r.env.MaxTimeout}); err != nil || !res.OK {
 		t.Errorf("the longest timeout: %v", err)
 	}
 }
@@ -336,7 +336,7 @@ func TestStopCancels(t *testing.T) {
 			began := time.Now()
 			err = r.Stop(over)
 			if stubborn {
-				if err == nil || errors.Is(err, hurried) || time.Since(began) != r.o.CancelGrace {
+				if err == nil || errors.Is(err, hurried) || time.Since(began) != r.env.CancelGrace {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
 				close(release)
@@ -370,7 +370,7 @@ func TestCallTimeout(t *testing.T) {
 		for name, tt := range map[string]struct {
 			done  <-chan CallResult
 			after time.Duration
-		}{"waits": {waits, time.Second}, "runs": {runs, r.o.CallTimeout}} {
+		}{"waits": {waits, time.Second}, "runs": {runs, r.env.CallTimeout}} {
 			res := <-tt.done
 			var reply Reply
 			if err := json.Unmarshal(res.Body, &reply); err != nil || reply.Outcome.ErrorType != agent.ErrTimeout {
@@ -380,7 +380,7 @@ func TestCallTimeout(t *testing.T) {
 				t.Errorf("%s: it took %v ms, want %v", name, e.DurationMs, tt.after)
 			}
 		}
-		if took := time.Since(began); took != r.o.CallTimeout {
+		if took := time.Since(began); took != r.env.CallTimeout {
 			t.Errorf("both took %v", took)
 		}
 	})
@@ -389,7 +389,7 @@ func TestCallTimeout(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	good := r.o
+	good := r.env.Options
 	bad := map[string]func(*Options){
 		"store":    func(o *Options) { o.Store = nil },
 		"sandbox":  func(o *Options) { o.Sandbox = nil },

@@ -38,7 +38,7 @@ func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) erro
 		return err
 	}
 	var elements []json.RawMessage
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook,
+	page, err := c.env.Store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook,
 		Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) erro
 		if json.Unmarshal(raw, &rec) != nil || rec.ProgramSource == agent.SourceNone {
 			continue
 		}
-		was, err := c.r.store.Call(ctx, rec.CallID)
+		was, err := c.env.Store.Call(ctx, rec.CallID)
 		if err != nil || was.Outcome == nil {
 			continue
 		}

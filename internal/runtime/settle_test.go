@@ -31,7 +31,7 @@ func TestHonestFirstProgram(t *testing.T) {
 	for range 5 {
 		wantReply(t, "an honest error", call("m", "bad"), "no_such_thing generated")
 	}
-	if _, err := r.store.Artifact(t.Context(), "r", "m"); err == nil {
+	if _, err := r.env.Store.Artifact(t.Context(), "r", "m"); err == nil {
 		t.Error("a program that only gave an honest error is kept")
 	}
 	got := call("m", "fine")
@@ -74,7 +74,7 @@ func TestHonestErrorsBackOff(t *testing.T) {
 func TestHeldCandidateGoes(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "two"})
-	r.box.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"),
+	r.env.Sandbox.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"),
 		runtimetest.Breaks(agent.ErrExecution, "boom"))
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
@@ -87,7 +87,7 @@ func TestHeldCandidateGoes(t *testing.T) {
 	_, call = conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	x := example("ex_1", "2", `"fine"`)
-	if _, err := r.store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m", At: r.o.Now(),
+	if _, err := r.env.Store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m", At: r.env.Now(),
 		Example: &x}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestHonestRepairs(t *testing.T) {
 		t.Errorf("%d requests, %d repairs counted, %d rejections, %s serves", model.Count("r.m", ""),
 			a.RepairCountSinceRegen, len(a.Rejections), a.Code)
 	}
-	r.box.(*runtimetest.Box).Programs["honest"] = runtimetest.Returns("4")
+	r.env.Sandbox.(*runtimetest.Box).Programs["honest"] = runtimetest.Returns("4")
 	wantReply(t, "it answers", call("m", "bad"), "4 repaired")
 	if a := artifactOf(t, r, "r", "m"); a.Code != "honest" || model.Count("r.m", "") != 2 ||
 		a.Current().ForgeUsage.ModelRequests != 1 {

@@ -92,7 +92,7 @@ func (g *sharedRig) cold(n int) (wait func() []Reply) {
 
 func (g *sharedRig) artifact() *agent.Artifact {
 	g.Helper()
-	a, err := g.all[0].store.Artifact(g.Context(), "r", "m")
+	a, err := g.all[0].env.Store.Artifact(g.Context(), "r", "m")
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestHostileCandidates(t *testing.T) {
 				box.Refused = map[string]*sandbox.Failure{"evil": {Type: agent.ErrInvalidCode, Message: "no"}}
 				g := newSharedRig(t, 1, box, programs)
 				key := sharedKeyOf(flightKey("r", "m", agent.FingerprintNone, forgeRequest{kind: provider.KindForge}))
-				if err := g.all[0].store.PutCandidate(t.Context(), key, []byte(tt.text), time.Hour); err != nil {
+				if err := g.all[0].env.Store.PutCandidate(t.Context(), key, []byte(tt.text), time.Hour); err != nil {
 					t.Fatal(err)
 				}
 				wantOK(t, g.cold(2)(), "1")
@@ -277,7 +277,7 @@ func TestReplicasForgeAgain(t *testing.T) {
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &why})
 		},
 		"archived": func(t *testing.T, r *Runtime) {
-			if err := r.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}},
+			if err := r.env.Store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}},
 				agent.AuditEntry{ID: ids.New("aud")}); err != nil {
 				t.Fatal(err)
 			}
@@ -373,7 +373,7 @@ func TestOvertakenAdoption(t *testing.T) {
 			t.Errorf("overtaken %d times: got %s by %q, want 1 by %q", times, reply.Outcome.Value,
 				reply.Program.Generation, want)
 		}
-		a, err := r.store.Artifact(t.Context(), "r", "m")
+		a, err := r.env.Store.Artifact(t.Context(), "r", "m")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +384,7 @@ func TestOvertakenAdoption(t *testing.T) {
 		if a.SuccessCount != 1 {
 			t.Errorf("overtaken %d times: %d calls count as answered, want 1", times, a.SuccessCount)
 		}
-		page, err := r.store.History(t.Context(), id, store.HistoryQuery{})
+		page, err := r.env.Store.History(t.Context(), id, store.HistoryQuery{})
 		if err != nil || page.Size != 1 {
 			t.Errorf("overtaken %d times: got %d records, %v; want 1", times, page.Size, err)
 		}

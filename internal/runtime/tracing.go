@@ -8,10 +8,10 @@ import (
 
 // beginSpan begins the call's span if traces are on: below the calling call's span, or in the client's trace.
 func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
-	if c.r.o.Tracer == nil {
+	if c.env.Tracer == nil {
 		return
 	}
-	c.span = c.r.o.Tracer.Start(telemetry.SpanStart{Name: "call " + c.role + "." + c.method, TraceID: c.traceID,
+	c.span = c.env.Tracer.Start(telemetry.SpanStart{Name: "call " + c.role + "." + c.method, TraceID: c.traceID,
 		TraceParent: traceParent,
 		Parent:      parent, At: c.started})
 }

@@ -27,7 +27,7 @@ func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "tax", MethodName: "net", ForceRegenerate: &reason})
 	wantReply(t, "regenerated", call("net", 2000), "1400 generated")
 	wantReply(t, "the earlier input", call("net", 1000), "700 persisted")
-	a, err := r.store.Artifact(t.Context(), "tax", "net")
+	a, err := r.env.Store.Artifact(t.Context(), "tax", "net")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestCorrection(t *testing.T) {
 		t.Errorf("the program is not doubted: %+v", got.Program)
 	}
 	<-r.Correct("tax", "net", "me")
-	a, err := r.store.Artifact(t.Context(), "tax", "net")
+	a, err := r.env.Store.Artifact(t.Context(), "tax", "net")
 	if err != nil {
 		t.Fatal(err)
 	}

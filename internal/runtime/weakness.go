@@ -47,7 +47,7 @@ func (w *weakness) String() string {
 func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage,
 	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
-		known, err := c.r.store.Evidence(ctx, role, m)
+		known, err := c.env.Store.Evidence(ctx, role, m)
 		if err != nil {
 			continue // a poorer prompt is better than no program
 		}
@@ -86,7 +86,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 		if g == nil {
 			continue
 		}
-		names = append(names, c.r.facts.Of(g).Tools...)
+		names = append(names, c.env.Facts.Of(g).Tools...)
 		if g.Effects != nil {
 			names = append(names, g.Effects.Tools...)
 		}
@@ -105,7 +105,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 // contracts.
 func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
 	for _, k := range c.called(q) {
-		t, err := c.r.store.RankedTool(ctx, k.Role, c.r.o.Now())
+		t, err := c.env.Store.RankedTool(ctx, k.Role, c.env.Now())
 		if err != nil {
 			continue
 		}

@@ -22,7 +22,7 @@ func (c *opened) ownerOfSession(ctx context.Context, id string) string {
 	if id == c.session.ID {
 		return c.reader()
 	}
-	s, err := c.r.store.Session(ctx, id)
+	s, err := c.env.Store.Session(ctx, id)
 	if err != nil {
 		return ""
 	}

@@ -23,13 +23,13 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		return held, nil
 	}
 	if q.kind == provider.KindForge && q.predecessor != nil {
-		rec.r.metrics.ObserveRegeneration()
+		rec.env.Metrics.ObserveRegeneration()
 	}
-	began := rec.r.o.Now()
+	began := rec.env.Now()
 	span := rec.span.Begin("forge", began)
 	span.Note("recurgent.trigger", q.trigger)
 	defer func() {
-		ended := rec.r.o.Now()
+		ended := rec.env.Now()
 		rec.stages.Forge += ended.Sub(began)
 		span.End(ended)
 	}()
@@ -88,7 +88,7 @@ func (rec *recovery) repairEnded(ok bool) {
 		return
 	}
 	if t.repairOpen, t.repairSucceeded = false, ok; !t.repairShared {
-		rec.r.metrics.ObserveRepair(ok)
+		rec.env.Metrics.ObserveRepair(ok)
 	}
 }
 
@@ -109,7 +109,7 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 	fl, leader, leave := rec.r.flights.join(rec.r.lifeFor(ctx), key,
 		func(fctx context.Context, spent *meter) forgeResult {
 			w.spent = spent
-			if rec.r.o.Shared && !q.alone {
+			if rec.env.Shared && !q.alone {
 				return w.writeShared(fctx, key, q)
 			}
 			return w.write(fctx, q)
@@ -184,14 +184,14 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			return w.res
 		}
 		if reply.Unchanged {
-			w.res.candidate, w.reply = w.rechecked(q, w.r.o.Now()), reply
+			w.res.candidate, w.reply = w.rechecked(q, w.env.Now()), reply
 			return w.res
 		}
 		program, facts, refused := w.gate(ctx, q, reply)
 		// the model kept the program by repeating it
 		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum {
 			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
-			w.res.candidate = w.rechecked(q, w.r.o.Now())
+			w.res.candidate = w.rechecked(q, w.env.Now())
 			return w.res
 		}
 		var takes *agent.Interface
@@ -214,9 +214,9 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 func (w *writer) gate(ctx context.Context, q forgeRequest,
 	reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
-	began := w.r.o.Now()
-	program, facts, took, refused := w.r.box.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.r.Owner(w.owner))
-	ended := w.r.o.Now()
+	began := w.env.Now()
+	program, facts, took, refused := w.env.Sandbox.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.env.Owner(w.owner))
+	ended := w.env.Now()
 	w.res.gated += ended.Sub(began)
 	w.res.built += took.Build
 	w.span.Stage("gate", began, ended)
@@ -236,7 +236,7 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 		class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
-	w.r.metrics.Guardrail(why.Type)
+	w.env.Metrics.Guardrail(why.Type)
 	switch {
 	case !w.taught.add(why.Message) && p.Checksum != q.basis.checksum && w.res.repeated < maxRepeated:
 		w.res.repeated++
@@ -278,7 +278,7 @@ func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 // storedMeanwhile returns the artifact if another call has stored a program that fits this call since this call
 // selected, or nil.
 func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
-	a, err := w.r.store.Artifact(ctx, w.role, w.method)
+	a, err := w.env.Store.Artifact(ctx, w.role, w.method)
 	if err != nil {
 		return nil // forge anyway: at worst, one program too many
 	}
@@ -307,7 +307,7 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, CallersContract: w.terms.own,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(),
+		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.env.Now(),
 		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
 		Interface: takes}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)

@@ -33,21 +33,21 @@ func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, er
 func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Message) (provider.Reply, error) {
 	res := &w.res
 	for try := 1; ; try++ {
-		began := w.r.o.Now()
+		began := w.env.Now()
 		question := w.span.Ask(w.model(), began)
 		answered := w.spent.sent()
-		reply, err := w.r.model.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.role,
+		reply, err := w.env.Provider.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.role,
 			Method: w.method, Model: w.model(),
-			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner),
+			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.env.Owner(w.owner),
 			Charge: w.charge()})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
 		res.usage.Add(usage)
 		answered(usage)
-		ended := w.r.o.Now()
+		ended := w.env.Now()
 		question.Answered(outcome, reply.Model, usage, ended)
-		w.r.metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)
-		w.r.metrics.ObserveReply(string(provider.FormOf(reply, err)))
+		w.env.Metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)
+		w.env.Metrics.ObserveReply(string(provider.FormOf(reply, err)))
 		if err == nil {
 			return reply, nil
 		}
