@@ -25,6 +25,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
@@ -692,7 +693,7 @@ func newTools(t testing.TB) *catalog.Catalog {
 	return c
 }
 
-func (f *fake) Compiling() runtime.Compiling { return runtime.Compiling{Why: "no compiler"} }
+func (f *fake) Compiling() env.Compiling { return env.Compiling{Why: "no compiler"} }
 
 const knownFile = "file_06gzqwq081srb0e6zx42fm96t6"
 

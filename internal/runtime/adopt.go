@@ -164,7 +164,7 @@ func (a *answered) countUnkept(now *agent.Artifact) {
 // the meantime; then nothing was committed.
 func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	cand := a.adopting.candidate
-	now, err := a.env.Store.Artifact(a.env.within(), a.role, a.method)
+	now, err := a.env.Store.Artifact(a.env.Within(), a.role, a.method)
 	decided := int64(0)
 	if err == nil {
 		decided = now.AdoptionRevision()

@@ -149,7 +149,7 @@ func (a *answered) notAppended(err error) {
 // commitCall commits with a deadline of its own, because neither a leaving client nor a shutdown may cut a commit
 // short.
 func (r *Runtime) commitCall(commit *store.CallCommit) error {
-	return r.env.Store.CommitCall(r.env.within(), commit)
+	return r.env.Store.CommitCall(r.env.Within(), commit)
 }
 
 // countSaved counts the model requests that a warm call saved: the cost of forging its generation.

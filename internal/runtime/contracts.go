@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
@@ -48,7 +47,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	} else {
 		l.Call = c.asked
 	}
-	k := c.env.Contracts.resolve(l)
+	k := c.env.Contracts.Resolve(l)
 	t.contract, t.source, t.fingerprint, t.checked, t.written = k.Contract, k.Source, k.Fingerprint, k.Checked,
 		k.Written
 	t.own, t.words = k.Own, &k.Words
@@ -67,16 +66,4 @@ func (t *terms) deliverable() json.RawMessage {
 		return nil
 	}
 	return t.contract.Deliverable
-}
-
-// compiledContracts caches compiled contracts by content: a warm call neither canonicalises nor compiles one. The zero
-// value is ready.
-type compiledContracts struct {
-	once  sync.Once
-	cache *contract.Cache
-}
-
-func (cs *compiledContracts) resolve(l contract.Layers) *contract.Resolved {
-	cs.once.Do(func() { cs.cache = contract.NewCache(0) })
-	return cs.cache.Resolve(l)
 }

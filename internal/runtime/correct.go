@@ -173,7 +173,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
 	case ctx.Err() != nil: // interrupted: resumed after the restart
-		_ = r.setCorrection(r.env.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		_ = r.setCorrection(r.env.Within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
 	return r.correctionFailed(ctx, k, &was, *failure)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -20,7 +21,7 @@ import (
 
 // wrongly makes a method that answers 1, and a person's verdict that 2 is right; expected "" is a verdict without.
 func wrongly(t *testing.T, box *runtimetest.Box, programs []string, expected string,
-	change func(*Options)) (*Runtime, *runtimetest.Model, Reply) {
+	change func(*env.Options)) (*Runtime, *runtimetest.Model, Reply) {
 	t.Helper()
 	r, model := scripted(t, box, map[string][]string{"r.m": programs}, change)
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
@@ -269,7 +270,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 			first := call("m", 7)
 			g := *artifactOf(t, r, "r", "m").Current()
 			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked,
-				r.env.Contracts.resolve(contract.Layers{Call: number}).Checked
+				r.env.Contracts.Resolve(contract.Layers{Call: number}).Checked
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Generation: &g})
 			x := example("ex_1", "2", "7")
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x,
@@ -301,7 +302,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 func TestCorrectionInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := storetest.NewMemory(time.Now)
-		over := func(o *Options) { o.Store = held }
+		over := func(o *env.Options) { o.Store = held }
 		r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", over)
 		model.Block = make(chan struct{})
 		tried := r.Correct("r", "m", "ada")
@@ -336,7 +337,7 @@ func TestCorrectionInterrupted(t *testing.T) {
 func TestCorrectionWaitsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := storetest.NewMemory(time.Now)
-		over := func(o *Options) { o.Store = held }
+		over := func(o *env.Options) { o.Store = held }
 		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", over)
 		<-r.Correct("r", "m", "ada")
 		time.Sleep(10 * time.Second)

@@ -23,7 +23,7 @@ func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, 
 func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string, was *agent.Correction) time.Time {
 	unlock := r.lockAdoption(k)
 	defer unlock()
-	ctx := r.env.within()
+	ctx := r.env.Within()
 	now, err := r.env.Store.Artifact(ctx, k.Role, k.Method)
 	if err != nil {
 		return r.unlessAway(err, time.Time{})

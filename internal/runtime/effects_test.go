@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -150,7 +151,7 @@ func (x *outside) step(ctx context.Context, q *sandbox.Request, h sandbox.Host, 
 
 // effectsRig starts a runtime over the programs, by method of the role r: in the order in which the model writes them.
 func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, written map[string][]string,
-	change func(*Options)) (*Runtime, *runtimetest.Model, func(method string, args ...any) Reply) {
+	change func(*env.Options)) (*Runtime, *runtimetest.Model, func(method string, args ...any) Reply) {
 	t.Helper()
 	byMethod := map[string][]string{}
 	for method, names := range written {
@@ -303,7 +304,7 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 			return x.program("GET http://"+x.host+"/")(ctx, q, h)
 		},
 		"new": x.program("GET http://" + x.other + "/"),
-	}, map[string][]string{"m": {"old", "new"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	}, map[string][]string{"m": {"old", "new"}}, func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	patchPolicy(t, r, `{"effects": "enforce", "new_reach": "allow", "fixtures_enabled": false}`)
 	call("m")
 	failing = true

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
@@ -66,12 +67,13 @@ func TestOperationsElsewhere(t *testing.T) {
 func TestCorrectionsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory(time.Now)
-		shared := func(o *Options) { o.Store, o.Shared = s, true }
+		shared := func(o *env.Options) { o.Store, o.Shared = s, true }
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
 			b.backoffs.failed(backoffKey{Method: turns.Method{Role: "r", Method: method}},
-				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.env.Now(), b.Policy().Backoff)
+				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.env.Now(),
+				b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
 		synctest.Wait()
@@ -106,7 +108,7 @@ func TestSpendingElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}},
-				func(o *Options) { o.Store, o.Shared, o.Spend = s, true, account })
+				func(o *env.Options) { o.Store, o.Shared, o.Spend = s, true, account })
 			return r, account
 		}
 		a, spends := replica(zerolog.Nop())

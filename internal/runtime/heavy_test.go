@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/fair"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 )
 
@@ -20,7 +21,7 @@ func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"long": runtimetest.Returns(`"` +
 			strings.Repeat("a", 5000) + `"`)}}
 		r, _ := scripted(t, box, map[string][]string{"r.long": {"long"}},
-			func(o *Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
+			func(o *env.Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
 		s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Owner: "ann"})
 		if err != nil {
 			t.Fatal(err)

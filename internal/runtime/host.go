@@ -60,7 +60,8 @@ type host struct {
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &opened{r: r, env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
+	return &host{call: &opened{r: r, env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s},
+		recorded: true}
 }
 
 // Call makes a nested call and waits for it.
@@ -157,7 +158,7 @@ func (h *host) History(ctx context.Context, all, page bool, after, limit int) (j
 		}
 		q = store.HistoryQuery{After: max(0, after), Limit: limit, Bytes: maxHistoryBytes}
 	}
-	return h.call.env.records(ctx, h.call.session.ID, q)
+	return h.call.env.Records(ctx, h.call.session.ID, q)
 }
 
 // Content returns a stored result, or nil if there is none.

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"sync"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -20,14 +19,14 @@ func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a jud
 		return f
 	}
 	key := c.role + "." + c.method + " " + g.CodeChecksum + " " + inputHash(f.Args, f.Kwargs)
-	if c.env.Irreproducible.has(key) {
+	if c.env.Irreproducible.Has(key) {
 		return nil
 	}
 	if _, reproduced := c.rerun(ctx, &candidate{generation: *g}, *f, 0); reproduced {
 		return f
 	}
 	if ctx.Err() == nil {
-		c.env.Irreproducible.add(key)
+		c.env.Irreproducible.Add(key)
 	}
 	return nil
 }
@@ -36,29 +35,4 @@ func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a jud
 func (c *opened) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	m := c.rules.Call(args, kwargs, nil, nil)
 	return m.Args, m.Kwargs
-}
-
-// failedProofs caches inputs for which no fixture could be proved, so that not every call tries again. The zero value
-// is ready.
-type failedProofs struct {
-	mu   sync.Mutex
-	keys map[string]bool // guarded by mu
-}
-
-// maxFailedProofs bounds the cache; it is emptied when full.
-const maxFailedProofs = 4096
-
-func (p *failedProofs) has(key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.keys[key]
-}
-
-func (p *failedProofs) add(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.keys == nil || len(p.keys) >= maxFailedProofs {
-		p.keys = map[string]bool{}
-	}
-	p.keys[key] = true
 }

@@ -86,7 +86,7 @@ func (c *opened) storedInterface() *agent.Interface {
 	}) {
 		return nil
 	}
-	a, err := c.env.Store.Artifact(c.env.within(), c.role, c.method)
+	a, err := c.env.Store.Artifact(c.env.Within(), c.role, c.method)
 	if err != nil {
 		return nil
 	}

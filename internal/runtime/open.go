@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
@@ -29,7 +30,7 @@ import (
 // change once it is registered as running: views, flights and nested calls read it concurrently.
 type opened struct {
 	r       *Runtime
-	env     *Env
+	env     *env.Env
 	policy  *agent.Policy // as of the start of the call
 	rules   *mask.Rules   // rules for secrets, as of the start of the call
 	session agent.Session

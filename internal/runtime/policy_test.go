@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -16,7 +17,7 @@ func TestPolicyOfTwoRuntimes(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{}
 	one, _ := scripted(t, box, nil, nil)
-	other, _ := scripted(t, box, nil, func(o *Options) { o.Store = one.env.Options.Store })
+	other, _ := scripted(t, box, nil, func(o *env.Options) { o.Store = one.env.Options.Store })
 	const changes = 40
 	var together sync.WaitGroup
 	for name, r := range map[string]*Runtime{"one": one, "other": other} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -174,7 +175,7 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	box := &runtimetest.Box{Programs: scriptedPrograms()}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "boom"}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	patchPolicy(t, r, `{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "fine")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -28,7 +29,7 @@ func TestRemarks(t *testing.T) {
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": weak, "one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("other", "elsewhere in the world")
 	call("m", "rain in Spain")
@@ -69,7 +70,7 @@ func TestReasons(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	audit := func(action, target, reason, after string) {
 		t.Helper()
@@ -128,7 +129,7 @@ func TestCorrectionAcrossRestart(t *testing.T) {
 			start := func() (*Runtime, *runtimetest.Model) {
 				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"p": runtimetest.Returns(tt.answer)}}
 				return scripted(t, box, map[string][]string{"r.m": {"p"}},
-					func(o *Options) { o.Store, o.Now = held, func() time.Time { return clock } })
+					func(o *env.Options) { o.Store, o.Now = held, func() time.Time { return clock } })
 			}
 			r, _ := start()
 			id, call := conversation(t, r, SessionRequest{Role: "r"})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -90,7 +91,7 @@ func TestSelectByWords(t *testing.T) {
 		if x.change != nil {
 			x.change(&p)
 		}
-		r := &Runtime{env: &Env{}}
+		r := &Runtime{env: &env.Env{}}
 		d := selection.Select(selection.Input{Role: "calculator", Method: "add", Artifact: x.artifact,
 			CheckedFingerprint: x.checked,
 			Words:              x.words, Policy: &p, Now: time.Unix(0, 0),

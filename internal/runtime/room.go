@@ -83,7 +83,7 @@ func (a *answered) boundValues() {
 		return
 	}
 	var full *storage.FullError
-	if !errors.As(a.hold(a.env.within(), store.Bytes{Values: int64(value + journal)}), &full) {
+	if !errors.As(a.hold(a.env.Within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
 	// Without its effects the call is not replayable, and makes no fixture.
@@ -117,7 +117,7 @@ func (a *answered) boundContext() {
 	before := a.memory
 	if before == nil { // a setter has not read it
 		var err error
-		if before, err = a.env.Store.Context(a.env.within(), a.session.ID); err != nil {
+		if before, err = a.env.Store.Context(a.env.Within(), a.session.ID); err != nil {
 			return // the commit will fail as well
 		}
 	}
@@ -129,7 +129,7 @@ func (a *answered) boundContext() {
 		return
 	}
 	var full *storage.FullError
-	switch err := a.hold(a.env.within(), store.Bytes{Contexts: int64(more)}); {
+	switch err := a.hold(a.env.Within(), store.Bytes{Contexts: int64(more)}); {
 	case errors.As(err, &full):
 		a.takeBack(full.Outcome())
 	case size > a.env.MaxContext:

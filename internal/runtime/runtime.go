@@ -20,6 +20,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -28,7 +29,7 @@ import (
 
 // Runtime runs calls. Its methods may be called concurrently.
 type Runtime struct {
-	env *Env // what calls use of the daemon
+	env *env.Env // what calls use of the daemon
 
 	policy   atomic.Pointer[agent.Policy]
 	rules    atomic.Pointer[mask.Rules] // compiled from the policy
@@ -59,8 +60,8 @@ type Runtime struct {
 
 // New wires a Runtime and reads the policy. If Options.Shared is set, it starts following the store, so Stop must be
 // called.
-func New(ctx context.Context, o Options) (*Runtime, error) {
-	if err := o.validate(); err != nil {
+func New(ctx context.Context, o env.Options) (*Runtime, error) {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	held, err := o.Store.Namespace(o.Namespace)
@@ -72,7 +73,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{env: &Env{Options: o, Store: held, Level: o.Sandbox.Status().Level},
+	r := &Runtime{env: &env.Env{Options: o, Store: held, Level: o.Sandbox.Status().Level},
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
 		policyRevision: revision}
 	r.enforce(&p)

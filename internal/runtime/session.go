@@ -155,7 +155,7 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	records, err := r.env.records(ctx, id, wholeHistory(false))
+	records, err := r.env.Records(ctx, id, wholeHistory(false))
 	return shownContext(stored, records), err
 }
 
@@ -212,7 +212,7 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
-	records, err := r.env.records(ctx, id, wholeHistory(false)) // before the change: if this fails, nothing has changed
+	records, err := r.env.Records(ctx, id, wholeHistory(false)) // before the change: if this fails, nothing has changed
 	if err != nil {
 		return nil, err
 	}

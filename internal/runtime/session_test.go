@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -20,7 +21,7 @@ import (
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *Options) { o.MaxContext = 100 })
+	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *env.Options) { o.MaxContext = 100 })
 	refusals := map[string]SessionRequest{
 		"role":            {Role: "a/b"},
 		"invalid_context": {Role: "r", Context: json.RawMessage("[1]")},
@@ -65,7 +66,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestPatchContext(t *testing.T) {
 	t.Parallel()
-	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *Options) { o.MaxContext = 40 })
+	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *env.Options) { o.MaxContext = 40 })
 	id, _ := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1,"b":2}`)})
 	got, err := r.PatchContext(t.Context(), id, json.RawMessage(`{"a":null,"c":{"d":3}}`), "ann")
 	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
@@ -93,7 +94,7 @@ func TestSessionTurns(t *testing.T) {
 			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
 		}
 		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
-			map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 1 })
+			map[string][]string{"r.m": {"waits"}}, func(o *env.Options) { o.MaxQueue = 1 })
 		id, _ := conversation(t, r, SessionRequest{Role: "r"})
 		callID, done, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 		if err != nil {
@@ -390,20 +391,20 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
 	good := r.env.Options
-	bad := map[string]func(*Options){
-		"store":    func(o *Options) { o.Store = nil },
-		"sandbox":  func(o *Options) { o.Sandbox = nil },
-		"provider": func(o *Options) { o.Provider = nil },
-		"metrics":  func(o *Options) { o.Metrics = nil },
-		"clock":    func(o *Options) { o.Now = nil },
-		"imports":  func(o *Options) { o.AllowImport = nil },
-		"run":      func(o *Options) { o.RunTimeout = 0 },
-		"call":     func(o *Options) { o.CallTimeout = 0 },
-		"max":      func(o *Options) { o.MaxTimeout = o.CallTimeout - 1 },
-		"commit":   func(o *Options) { o.CommitTimeout = 0 },
-		"grace":    func(o *Options) { o.CancelGrace = -1 },
-		"queue":    func(o *Options) { o.MaxQueue = 0 },
-		"context":  func(o *Options) { o.MaxContext = 0 },
+	bad := map[string]func(*env.Options){
+		"store":    func(o *env.Options) { o.Store = nil },
+		"sandbox":  func(o *env.Options) { o.Sandbox = nil },
+		"provider": func(o *env.Options) { o.Provider = nil },
+		"metrics":  func(o *env.Options) { o.Metrics = nil },
+		"clock":    func(o *env.Options) { o.Now = nil },
+		"imports":  func(o *env.Options) { o.AllowImport = nil },
+		"run":      func(o *env.Options) { o.RunTimeout = 0 },
+		"call":     func(o *env.Options) { o.CallTimeout = 0 },
+		"max":      func(o *env.Options) { o.MaxTimeout = o.CallTimeout - 1 },
+		"commit":   func(o *env.Options) { o.CommitTimeout = 0 },
+		"grace":    func(o *env.Options) { o.CancelGrace = -1 },
+		"queue":    func(o *env.Options) { o.MaxQueue = 0 },
+		"context":  func(o *env.Options) { o.MaxContext = 0 },
 	}
 	for name, change := range bad {
 		o := good

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 )
 
@@ -18,7 +19,7 @@ func clocked(t *testing.T, programs []string) (*Runtime, *runtimetest.Model, *ti
 		"refuses": runtimetest.Raises(agent.ErrInvalidInput, "not like this"),
 	})
 	r, model := scripted(t, box, map[string][]string{"r.m": programs},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	return r, model, &clock
 }
 
@@ -87,7 +88,8 @@ func TestHeldCandidateGoes(t *testing.T) {
 	_, call = conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	x := example("ex_1", "2", `"fine"`)
-	if _, err := r.env.Store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m", At: r.env.Now(),
+	if _, err := r.env.Store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m",
+		At:      r.env.Now(),
 		Example: &x}, nil); err != nil {
 		t.Fatal(err)
 	}

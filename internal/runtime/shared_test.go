@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -44,7 +45,7 @@ func newSharedRig(t *testing.T, n int, box *runtimetest.Box, programs map[string
 		for k, v := range programs {
 			of[k] = slices.Clone(v)
 		}
-		r, model := scripted(t, box, of, func(o *Options) { o.Store, o.Shared = g.store, true })
+		r, model := scripted(t, box, of, func(o *env.Options) { o.Store, o.Shared = g.store, true })
 		g.all, g.models = append(g.all, r), append(g.models, model)
 	}
 	return g
@@ -366,7 +367,7 @@ func TestOvertakenAdoption(t *testing.T) {
 		100: ""} {
 		box, programs := oneProgram()
 		s := &overtaking{storetest.NewMemory(time.Now), times}
-		r, _ := scripted(t, box, programs, func(o *Options) { o.Store = s })
+		r, _ := scripted(t, box, programs, func(o *env.Options) { o.Store = s })
 		id, call := conversation(t, r, SessionRequest{Role: "r"})
 		reply := call("m", 1)
 		if string(reply.Outcome.Value) != "1" || reply.Program.Generation != want {
@@ -440,7 +441,7 @@ func TestSharedReplyHasNoNull(t *testing.T) {
 func TestCorrectingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory(time.Now)
-		shared := func(o *Options) { o.Store, o.Shared = s, true }
+		shared := func(o *env.Options) { o.Store, o.Shared = s, true }
 		a, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		read := func() *agent.Artifact { return artifactOf(t, b, "r", "m") }

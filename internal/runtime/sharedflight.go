@@ -102,7 +102,7 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 	r := w.r
 	cand.shared = true
 	cand.withdraw = func() {
-		if err := r.env.Store.PutCandidate(r.env.within(), key, []byte("null"), time.Millisecond); err != nil {
+		if err := r.env.Store.PutCandidate(r.env.Within(), key, []byte("null"), time.Millisecond); err != nil {
 			r.env.Logger.Warn().Err(err).Msg("a program that nobody stored is shown to other replicas for a minute")
 		}
 	}

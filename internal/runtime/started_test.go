@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -25,7 +26,7 @@ func TestStartedCallsAreInOrder(t *testing.T) {
 			return runtimetest.Value("1")
 		}
 		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
-			map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 20 })
+			map[string][]string{"r.m": {"waits"}}, func(o *env.Options) { o.MaxQueue = 20 })
 		id, _ := conversation(t, r, SessionRequest{Role: "r"})
 		q := CallRequest{SessionID: id, Method: "m"}
 		var ends []<-chan CallResult

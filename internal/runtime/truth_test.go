@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 )
 
 const (
@@ -43,7 +44,7 @@ func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 func TestFailedRegenerationKeepsServing(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	r, model := newRuntimeWith(t, map[string][]string{"r.m": {run(add), run(hopeless)}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "first", call("m", 1, 2), "3 generated")
 	reason := "nicer"

@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -224,7 +225,7 @@ func (s *spec) on(input, state int) string {
 func isValue(answer string) bool { return answer != "panic" && answer != "not_found" }
 
 func (w *world) start() {
-	o := runtime.DefaultOptions()
+	o := env.DefaultOptions()
 	o.Store, o.Sandbox, o.Provider, o.Now = w.store, w.box, w.model, w.clock.time
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }

@@ -1,4 +1,6 @@
-package runtime
+// Package env holds what every call uses of the daemon: options, the store of a namespace, and caches of what is known
+// about programs and contracts. It knows nothing about calls.
+package env
 
 import (
 	"context"
@@ -21,11 +23,11 @@ type Env struct {
 	Store store.Namespace
 	Level sandbox.Level // as observed at startup
 
-	Contracts      compiledContracts
+	Contracts      Contracts
 	Facts          programs.Facts
 	Words          classify.Words
 	Intact         programs.Intact
-	Irreproducible failedProofs // failed proofs of calls with secrets
+	Irreproducible FailedProofs // failed proofs of calls with secrets
 	Commits        sharedDeadline
 }
 
@@ -34,12 +36,12 @@ func (e *Env) Owner(name string) agent.Owner {
 	return agent.Owner{Namespace: e.Namespace, Name: name}
 }
 
-// within returns a context for work on the store that neither a leaving client nor a shutdown may cut short. It ends
+// Within returns a context for work on the store that neither a leaving client nor a shutdown may cut short. It ends
 // after one to two commit timeouts.
-func (e *Env) within() context.Context { return e.Commits.context(e.CommitTimeout) }
+func (e *Env) Within() context.Context { return e.Commits.context(e.CommitTimeout) }
 
-// records returns the session's records that match the query, oldest first, as a JSON array.
-func (e *Env) records(ctx context.Context, session string, q store.HistoryQuery) (json.RawMessage, error) {
+// Records returns the session's records that match the query, oldest first, as a JSON array.
+func (e *Env) Records(ctx context.Context, session string, q store.HistoryQuery) (json.RawMessage, error) {
 	p, err := e.Store.History(ctx, session, q)
 	if err != nil {
 		return nil, err

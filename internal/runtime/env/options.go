@@ -1,4 +1,4 @@
-package runtime
+package env
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func DefaultOptions() Options {
 	}
 }
 
-func (o Options) validate() error {
+func (o Options) Validate() error {
 	switch {
 	case o.Store == nil || o.Sandbox == nil || o.Provider == nil || o.Metrics == nil:
 		return errors.New("runtime: Store, Sandbox, Provider and Metrics are required")
@@ -79,4 +79,11 @@ func (o Options) validate() error {
 		return errors.New("runtime: MaxQueue and MaxContext must be at least 1")
 	}
 	return nil
+}
+
+// Compiling describes whether the daemon compiles programs.
+type Compiling struct {
+	Toolchain string // version of the Go toolchain; "" if nothing is compiled
+	From      string // whether the toolchain is carried by the binary or installed; "" if nothing is compiled
+	Why       string // why nothing is compiled; "" if programs are
 }
