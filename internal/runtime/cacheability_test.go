@@ -22,20 +22,20 @@ func TestCacheability(t *testing.T) {
 		want     bool
 		why      string
 	}{
-		{"it uses its arguments", &opened{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
+		{"it uses its arguments", &opened{Call: Call{args: texts("7")}}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
 			true, CacheStable},
 		{"there are none", &opened{}, nil, report.Facts{}, true, CacheStable},
-		{"it ignores them", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
-		{"it ignores keywords", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
-		{"it declares to take none", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
+		{"it ignores them", &opened{Call: Call{args: texts("7")}}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
+		{"it ignores keywords", &opened{Call: Call{kwargs: json.RawMessage(`{"n":7}`)}}, nil, report.Facts{}, false, cacheIgnored},
+		{"it declares to take none", &opened{Call: Call{args: texts("7")}}, nil, report.Facts{Literals: []string{"7"}}, true,
 			CacheStable},
-		{"an argument stands in it", &opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
+		{"an argument stands in it", &opened{Call: Call{args: texts(`"Ada"`)}}, nil, report.Facts{Literals: []string{`"Ada"`}},
 			false, cacheBaked},
-		{"a keyword's value stands in it", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil,
+		{"a keyword's value stands in it", &opened{Call: Call{kwargs: json.RawMessage(`{"n":7}`)}}, nil,
 			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
-		{"a dispatch method", &opened{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
-		{"delegated with a contract", &opened{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
-		{"delegated without", &opened{depth: 1}, nil, report.Facts{}, true, CacheStable},
+		{"a dispatch method", &opened{Call: Call{method: "ask"}}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
+		{"delegated with a contract", &opened{Call: Call{depth: 1}}, purpose, report.Facts{}, true, cacheDelegated},
+		{"delegated without", &opened{Call: Call{depth: 1}}, nil, report.Facts{}, true, CacheStable},
 		{"a contract of a client's", &opened{}, purpose, report.Facts{}, true, CacheStable},
 	}
 	for _, tt := range tests {

@@ -60,7 +60,7 @@ type host struct {
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &opened{r: r, env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s},
+	return &host{call: &opened{Call: Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, r: r},
 		recorded: true}
 }
 

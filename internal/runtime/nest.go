@@ -113,12 +113,7 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested returns the call that the program asks for, not yet started.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{r: c.r, env: c.env, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID,
-		parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
-		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates,
-		inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.env.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
-		lent: h.lends()}
+	n := &opened{Call: Call{env: c.env, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt, depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates, inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role], started: c.env.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), lent: h.lends()}, r: c.r, fence: c.fence}
 	n.init()
 	return n
 }
