@@ -120,7 +120,7 @@ func (a *answered) programSource() string {
 }
 
 // named adds the names under which an outcome is reported, and bounds its message.
-func (c *opened) named(o agent.Outcome) agent.Outcome {
+func (c *Call) named(o agent.Outcome) agent.Outcome {
 	o.ToolRole, o.MethodName = c.role, c.method
 	if !o.OK() {
 		o.ErrorMessage = agent.Clip(o.ErrorMessage, 4000)

@@ -22,10 +22,10 @@ const (
 
 // binds reports whether the call's arguments must fit the interface. They need not in a dispatch method, whose program
 // is written for a single call.
-func (c *opened) binds(f *agent.Interface) bool { return f.Binds() && !c.dispatch() }
+func (c *Call) binds(f *agent.Interface) bool { return f.Binds() && !c.dispatch() }
 
 // fit compares the call's arguments with the interface. It ignores the argument that holds the history input.
-func (c *opened) fit(f *agent.Interface) agent.Fit {
+func (c *Call) fit(f *agent.Interface) agent.Fit {
 	positional := len(c.args)
 	if c.historyArgument != "" && c.historyArgument == fmt.Sprint("/args/", positional-1) {
 		positional--
@@ -36,7 +36,7 @@ func (c *opened) fit(f *agent.Interface) agent.Fit {
 }
 
 // clipKeywords bounds a list of keywords and leaves out the one that holds the history input. It returns nil for nil.
-func (c *opened) clipKeywords(names []string) []string {
+func (c *Call) clipKeywords(names []string) []string {
 	if names == nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *opened) clipKeywords(names []string) []string {
 }
 
 // fitOf compares the input of a dry run with the interface, as fit does for a call.
-func (c *opened) fitOf(f *agent.Interface, args []json.RawMessage, kwargs json.RawMessage) agent.Fit {
+func (c *Call) fitOf(f *agent.Interface, args []json.RawMessage, kwargs json.RawMessage) agent.Fit {
 	t := f.Fit(len(args), kwargs)
 	t.Unknown = c.clipKeywords(t.Unknown)
 	return t

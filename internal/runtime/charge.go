@@ -10,7 +10,7 @@ import (
 )
 
 // charge returns the hook that is asked before each model request made for the call.
-func (c *opened) charge() provider.Charge {
+func (c *Call) charge() provider.Charge {
 	return c.env.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
 }
 

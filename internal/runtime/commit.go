@@ -17,7 +17,7 @@ var replyCode = jsonenc.For[Reply]()
 
 // commit ends every call: one store commit with one record and one log entry, then the metrics. It is not cut short
 // when the client leaves. An error means that nothing was committed.
-func (c *opened) commit(a *answered) (CallResult, error) {
+func (c *Call) commit(a *answered) (CallResult, error) {
 	defer func() {
 		for _, leave := range a.leaves {
 			leave() // after the candidate is stored: until then other calls may join its flight

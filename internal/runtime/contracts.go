@@ -25,7 +25,7 @@ type terms struct {
 }
 
 // resolveTerms resolves the call's contract from its layers, per top-level key (contract.Merge).
-func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
+func (c *Call) resolveTerms(ctx context.Context) (terms, error) {
 	var t terms
 	var l contract.Layers
 	tool, err := c.env.Store.Tool(ctx, c.role)

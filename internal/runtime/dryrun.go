@@ -90,7 +90,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 
 // runsFor returns the owner that a program runs as when its input belongs to the owner named by of; "" means the call's
 // own input. Another owner's input gets a separate owner, and so a process that no call of this call's owner uses.
-func (c *opened) runsFor(of string) agent.Owner {
+func (c *Call) runsFor(of string) agent.Owner {
 	if of == "" || of == c.reader() {
 		return c.env.Owner(c.owner)
 	}

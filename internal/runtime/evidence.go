@@ -19,7 +19,7 @@ const maxSources = 4
 
 // failureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
 // keep no samples of responses.
-func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
+func (c *Call) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class,
 		ErrorType: j.outcome.ErrorType,
 		Message:   agent.Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}

@@ -181,7 +181,7 @@ func answerOf(a *judged) string {
 
 // brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
-func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
+func (c *Call) brokenExample(a *judged, x *agent.Example) *judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
 		c.clip(string(jsonenc.Array(x.Args))),
 		c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
@@ -196,7 +196,7 @@ func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
 }
 
 // breaks gives an attempt the outcome of one that does not hold an example.
-func (c *opened) breaks(a *judged) {
+func (c *Call) breaks(a *judged) {
 	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
 		agent.ClassIntrinsic, prompt.BrokeExample
 }

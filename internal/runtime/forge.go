@@ -21,7 +21,7 @@ type failing struct {
 }
 
 // failure returns the prompt's description of the failure.
-func (c *opened) failure(f *failing) []prompt.Quote {
+func (c *Call) failure(f *failing) []prompt.Quote {
 	message := f.message
 	if message == (prompt.Quote{}) {
 		message = c.mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
@@ -133,7 +133,7 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 
 // rejection returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
 // owner.
-func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
+func (c *Call) rejection(r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
 	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
 		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: agent.Clip(c.mask(o.ErrorType+": "+o.ErrorMessage),

@@ -17,7 +17,7 @@ import (
 
 // readInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or
 // the argument of the signature's history field, by name or by position. An empty history counts as absent.
-func (c *opened) readInputHistory(ctx context.Context) error {
+func (c *Call) readInputHistory(ctx context.Context) error {
 	if c.inputHistory == nil && len(c.kwargs) <= len("{}") && len(c.args) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 
 // givenHistory returns the argument of the signature's history field and the JSON pointer to it, or nil if there is
 // none.
-func (c *opened) givenHistory(sig *contract.Signature) (given json.RawMessage, place string) {
+func (c *Call) givenHistory(sig *contract.Signature) (given json.RawMessage, place string) {
 	if sig == nil || sig.HistoryField() == "" {
 		return nil, ""
 	}
@@ -95,7 +95,7 @@ func member(object json.RawMessage, key string) json.RawMessage {
 // historyMessages returns the turns of the history input as messages for a model, secrets masked: for each turn a user
 // message with its inputs and an assistant message with its outputs. It returns nil without a signature, because
 // nothing else distinguishes inputs from outputs.
-func (c *opened) historyMessages() []provider.Message {
+func (c *Call) historyMessages() []provider.Message {
 	if c.signature == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (c *opened) historyMessages() []provider.Message {
 
 // withoutInputHistory returns the arguments for a prompt, with secrets masked and without the history input, which the
 // prompt contains as messages.
-func (c *opened) withoutInputHistory() ([]json.RawMessage, json.RawMessage) {
+func (c *Call) withoutInputHistory() ([]json.RawMessage, json.RawMessage) {
 	args, kwargs := c.shown().args, c.shown().kwargs
 	if at, ok := strings.CutPrefix(c.historyArgument, "/args/"); ok {
 		i, _ := strconv.Atoi(at)

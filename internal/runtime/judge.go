@@ -187,13 +187,13 @@ func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 
 // answeredBefore reports whether the generation once answered the call's input ok, by name or by position. Hashes made
 // before the interface was known are those of the input as it was sent.
-func (c *opened) answeredBefore(g *agent.Generation) bool {
+func (c *Call) answeredBefore(g *agent.Generation) bool {
 	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) ||
 		slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
 }
 
 // answeredInput returns the hash of an input that was answered from a source, or "" if nothing was fetched.
-func (c *opened) answeredInput(j judged) string {
+func (c *Call) answeredInput(j judged) string {
 	if len(j.result.Effects.Fetches) == 0 {
 		return ""
 	}

@@ -83,7 +83,7 @@ func (a *answered) storedProgram() *agent.Generation {
 
 // caller returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
 // nested call, and for an owner whom the generation already knows.
-func (c *opened) caller(g *agent.Generation) string {
+func (c *Call) caller(g *agent.Generation) string {
 	if c.depth > 0 || g.KnowsCaller(c.owner) {
 		return ""
 	}

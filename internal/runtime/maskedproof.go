@@ -32,7 +32,7 @@ func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a jud
 }
 
 // shownArgs returns another call's arguments with secrets masked.
-func (c *opened) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+func (c *Call) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	m := c.rules.Call(args, kwargs, nil, nil)
 	return m.Args, m.Kwargs
 }

@@ -22,7 +22,7 @@ type shownInput struct {
 }
 
 // maskInput masks the input according to the method's parameters. It is called again when the interface becomes known.
-func (c *opened) maskInput(takes *agent.Interface) {
+func (c *Call) maskInput(takes *agent.Interface) {
 	in := &c.first
 	if c.input.Load() != nil {
 		in = &shownInput{}
@@ -50,7 +50,7 @@ func (c *opened) maskInput(takes *agent.Interface) {
 }
 
 // shown returns the call's input as it may be shown.
-func (c *opened) shown() *shownInput {
+func (c *Call) shown() *shownInput {
 	if in := c.input.Load(); in != nil {
 		return in
 	}
@@ -58,14 +58,14 @@ func (c *opened) shown() *shownInput {
 }
 
 // reveal masks the input again if the interface marks an argument as secret.
-func (c *opened) reveal(takes *agent.Interface) {
+func (c *Call) reveal(takes *agent.Interface) {
 	if takes != c.shown().takes && c.namesSecret(takes) {
 		c.maskInput(takes)
 	}
 }
 
 // namesSecret reports whether any parameter may be a secret.
-func (c *opened) namesSecret(takes *agent.Interface) bool {
+func (c *Call) namesSecret(takes *agent.Interface) bool {
 	if takes == nil {
 		return false
 	}
@@ -79,7 +79,7 @@ func (c *opened) namesSecret(takes *agent.Interface) bool {
 
 // storedInterface returns the interface of the method's current program. It returns nil if the program is unknown, or
 // if no positional argument can be a secret.
-func (c *opened) storedInterface() *agent.Interface {
+func (c *Call) storedInterface() *agent.Interface {
 	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool {
 		return len(arg) > 0 &&
 			bytes.IndexByte([]byte(`"[{`), arg[0]) >= 0
@@ -94,7 +94,7 @@ func (c *opened) storedInterface() *agent.Interface {
 }
 
 // positionalNames returns the parameter names of the positional arguments.
-func (c *opened) positionalNames(takes *agent.Interface) []string {
+func (c *Call) positionalNames(takes *agent.Interface) []string {
 	if key := setterKey(c.method); key != "" {
 		return []string{key}
 	}
@@ -114,7 +114,7 @@ func (c *opened) positionalNames(takes *agent.Interface) []string {
 
 // keywordNames returns a function that maps a keyword to its parameter's name. It returns nil if the keywords
 // themselves suffice.
-func (c *opened) keywordNames(takes *agent.Interface) func(string) string {
+func (c *Call) keywordNames(takes *agent.Interface) func(string) string {
 	if takes == nil || len(c.kwargs) <= len("{}") {
 		return nil
 	}
@@ -142,7 +142,7 @@ func declaredSecret(schema json.RawMessage) bool {
 
 // secretName returns the name under which the parameter is checked for secrecy: password if its schema declares a
 // secret, an alias if only the alias looks secret, otherwise its own name.
-func (c *opened) secretName(p *agent.Parameter) string {
+func (c *Call) secretName(p *agent.Parameter) string {
 	if declaredSecret(p.Schema) {
 		return "password"
 	}
@@ -155,29 +155,29 @@ func (c *opened) secretName(p *agent.Parameter) string {
 }
 
 // mask masks secrets in text that is stored or shown to a model.
-func (c *opened) mask(text string) string {
+func (c *Call) mask(text string) string {
 	return c.shown().known.String(c.rules.Until(&c.life).Text(text))
 }
 
 // maskDocument masks secrets in the beginning and the end of a file or a fetched body that are shown to a model.
-func (c *opened) maskDocument(beginning, end string) (first, last string) {
+func (c *Call) maskDocument(beginning, end string) (first, last string) {
 	first, last = c.rules.Until(&c.life).Document(beginning, end)
 	known := c.shown().known
 	return known.String(first), known.String(last)
 }
 
 // clip prepares a value for a model. It masks secrets before it cuts, since a cut secret would not be found.
-func (c *opened) clip(value string) string { return agent.Clip(c.mask(value), 300) }
+func (c *Call) clip(value string) string { return agent.Clip(c.mask(value), 300) }
 
 // maskJSON masks secrets in a value that is stored or shown to a model.
-func (c *opened) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
+func (c *Call) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
 	masked, byRules := c.rules.Until(&c.life).JSON(raw)
 	masked, known := c.shown().known.JSON(masked)
 	return masked, byRules || known
 }
 
 // maskData applies maskJSON to data. It returns nil if the data has no JSON encoding.
-func (c *opened) maskData(data map[string]any) map[string]any {
+func (c *Call) maskData(data map[string]any) map[string]any {
 	if len(data) == 0 {
 		return data
 	}
@@ -197,7 +197,7 @@ func (c *opened) maskData(data map[string]any) map[string]any {
 }
 
 // maskFetches masks secrets in the recorded parts of fetches: URLs and the beginnings of bodies.
-func (c *opened) maskFetches(all []sandbox.Fetch) {
+func (c *Call) maskFetches(all []sandbox.Fetch) {
 	for i := range all {
 		f := &all[i]
 		f.URL, f.Asked = c.mask(f.URL), c.mask(f.Asked)
@@ -206,7 +206,7 @@ func (c *opened) maskFetches(all []sandbox.Fetch) {
 }
 
 // maskEntry masks secrets in the parts of a log entry other than arguments.
-func (c *opened) maskEntry(e *agent.LogEntry) {
+func (c *Call) maskEntry(e *agent.LogEntry) {
 	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.mask(e.OutcomeErrorMessage),
 		c.mask(e.ContractValidationMismatch)
 	e.OutcomeErrorMetadata = c.maskData(e.OutcomeErrorMetadata)
@@ -242,7 +242,7 @@ func Canonical(rules *mask.Rules) func(json.RawMessage) json.RawMessage {
 }
 
 // sameShown compares a value with one that was stored masked.
-func (c *opened) sameShown(now, stored json.RawMessage) bool {
+func (c *Call) sameShown(now, stored json.RawMessage) bool {
 	form := Canonical(c.rules)
 	return equal.Exact(form(now), form(stored))
 }

@@ -135,7 +135,7 @@ func (c *opened) commitNested(a *answered) agent.Outcome {
 }
 
 // overBudget returns why the nested call exceeds the policy's depth or number of calls, or "".
-func (c *opened) overBudget() string {
+func (c *Call) overBudget() string {
 	switch {
 	case c.depth > c.policy.DelegationDepth:
 		return "calls are nested too deep"

@@ -182,7 +182,7 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 }
 
 // init completes a call whose other fields are set.
-func (c *opened) init() {
+func (c *Call) init() {
 	if c.args == nil {
 		c.args = []json.RawMessage{}
 	}
@@ -195,7 +195,7 @@ func (c *opened) init() {
 
 // compact removes insignificant whitespace from the inputs. Doing it once pays off: they are checked, and copied for
 // the run, the journal, the history and the log.
-func (c *opened) compact() {
+func (c *Call) compact() {
 	shared := true
 	for i, a := range c.args {
 		text := jsonenc.Compact(a)
@@ -246,10 +246,10 @@ func setterKey(method string) string {
 }
 
 // hasArgs reports whether the call has any argument, positional or by name.
-func (c *opened) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{}") }
+func (c *Call) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{}") }
 
 // model returns the session's model, or the daemon's default if the session has none.
-func (c *opened) model() string {
+func (c *Call) model() string {
 	if c.session.Model != "" {
 		return c.session.Model
 	}

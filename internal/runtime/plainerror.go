@@ -20,7 +20,7 @@ func (a *attempted) untyped() bool {
 
 // untyped returns the outcome of an error without a type: invalid_input if an argument breaks the declared interface,
 // otherwise a failure of the program.
-func (c *opened) untyped(takes *agent.Interface, message string) agent.Outcome {
+func (c *Call) untyped(takes *agent.Interface, message string) agent.Outcome {
 	wrong := c.unlike(takes)
 	if wrong == "" {
 		return agent.Failed(agent.ErrTool, message)
@@ -31,7 +31,7 @@ func (c *opened) untyped(takes *agent.Interface, message string) agent.Outcome {
 }
 
 // unlike describes the call's first argument that breaks its parameter's schema, or returns "".
-func (c *opened) unlike(takes *agent.Interface) string {
+func (c *Call) unlike(takes *agent.Interface) string {
 	if !c.binds(takes) {
 		return ""
 	}

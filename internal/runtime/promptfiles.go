@@ -31,7 +31,7 @@ const (
 )
 
 // fileRefs returns the ids of the files that the call's arguments refer to, each once.
-func (c *opened) fileRefs() (ids []string) {
+func (c *Call) fileRefs() (ids []string) {
 	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
 		for _, id := range agent.FileRefs(raw) {
 			if !slices.Contains(ids, id) {
@@ -63,7 +63,7 @@ func (c *opened) shownFiles(ctx context.Context, ids []string) (out []prompt.Fil
 
 // describeFile shows a text by its beginning and end, a compressed text by its beginning, and an archive by its
 // entries.
-func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
+func (c *Call) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	f := prompt.File{ID: r.ID, Name: c.mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
 	var err error
 	if f.Encoding, err = charsets.GuessFrom(r, r.MediaType); err != nil {
@@ -88,7 +88,7 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 }
 
 // showText shows the beginning of a text and, if it is cut, its end: there, tables have totals and blank rows.
-func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
+func (c *Call) showText(f *prompt.File, r io.ReadSeeker) error {
 	most := c.policy.FilePreviewBytes
 	beginning, err := beginningOf(f, r, most-most/8)
 	if err != nil {

@@ -62,7 +62,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 }
 
 // modelContext returns how many tokens the call's model can read and write together, or 0 if that is unknown.
-func (c *opened) modelContext() int {
+func (c *Call) modelContext() int {
 	if c.env.ModelContext == nil {
 		return 0
 	}

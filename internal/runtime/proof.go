@@ -123,7 +123,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 
 // ownProof returns a failed proof, which another call may have found, in the form that this call may keep and show. It
 // returns nil for nil.
-func (c *opened) ownProof(found *judged) *judged {
+func (c *Call) ownProof(found *judged) *judged {
 	if found == nil {
 		return nil
 	}

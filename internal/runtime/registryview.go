@@ -30,7 +30,7 @@ func (c *opened) registry(most int) *registryView {
 }
 
 // asker returns the reader on whose behalf the call's models and programs read the registry.
-func (c *opened) asker() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
+func (c *Call) asker() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
 
 // tool returns the tool reduced to what may be seen, and whether it is shown at all.
 func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {

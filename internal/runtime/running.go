@@ -67,7 +67,7 @@ func (r *Runtime) runningCall(callID string) *opened {
 }
 
 // entry returns a log entry for a call that is still running.
-func (c *opened) entry() agent.LogEntry {
+func (c *Call) entry() agent.LogEntry {
 	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID,
 		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
 		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args,

@@ -29,7 +29,7 @@ type fromSession struct {
 
 // sessionTurns replaces a history input that requests the session's own turns by the latest ok calls of the same
 // method. It skips failed calls, and calls whose values are not in the call log any more.
-func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) error {
+func (c *Call) sessionTurns(ctx context.Context, sig *contract.Signature) error {
 	if agent.Kind(c.inputHistory) != "object" || !bytes.Contains(c.inputHistory, []byte(`"from_session"`)) {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) erro
 
 // wantedTurns returns how many turns an input such as {"from_session": "last", "n": 5} requests, or 0 for any other
 // input.
-func (c *opened) wantedTurns(sig *contract.Signature) (int, error) {
+func (c *Call) wantedTurns(sig *contract.Signature) (int, error) {
 	refuse := func(pointer, detail string) (int, error) {
 		return 0, &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail,
 			Hint: `{"from_session": "last", "n": 5}`,

@@ -7,7 +7,7 @@ import (
 )
 
 // beginSpan begins the call's span if traces are on: below the calling call's span, or in the client's trace.
-func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
+func (c *Call) beginSpan(traceParent string, parent *telemetry.Span) {
 	if c.env.Tracer == nil {
 		return
 	}
@@ -18,7 +18,7 @@ func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
 
 // traceAttempt traces the stages of an attempt. The runner reports durations, not times. Its work is assumed to end
 // when judging began, and the time before it counts as waiting for a runner.
-func (c *opened) traceAttempt(a *attempted, judged, ended time.Time) {
+func (c *Call) traceAttempt(a *attempted, judged, ended time.Time) {
 	if c.span == nil {
 		return
 	}

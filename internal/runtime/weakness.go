@@ -44,7 +44,7 @@ func (w *weakness) String() string {
 
 // weaknessOf examines the newest answers of the role's methods. Reasons contain only names that the deliverable
 // declares, and nothing else of a value.
-func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage,
+func (c *Call) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage,
 	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
 		known, err := c.env.Store.Evidence(ctx, role, m)

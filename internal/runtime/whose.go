@@ -15,10 +15,10 @@ import (
 
 // reader returns the owner of the call's session. Prompts for the call, and what the call stores, contain no other
 // owner's content.
-func (c *opened) reader() string { return cmp.Or(c.session.Owner, agent.LocalOwner) }
+func (c *Call) reader() string { return cmp.Or(c.session.Owner, agent.LocalOwner) }
 
 // ownerOfSession returns the session's owner, or "" if the session is gone.
-func (c *opened) ownerOfSession(ctx context.Context, id string) string {
+func (c *Call) ownerOfSession(ctx context.Context, id string) string {
 	if id == c.session.ID {
 		return c.reader()
 	}
@@ -30,15 +30,15 @@ func (c *opened) ownerOfSession(ctx context.Context, id string) string {
 }
 
 // quote returns the owner's text for prompts, secrets masked. Other owners get shape instead.
-func (c *opened) quote(owner, text, shape string) prompt.Quote {
+func (c *Call) quote(owner, text, shape string) prompt.Quote {
 	return prompt.Of(owner, c.mask(text), c.mask(shape))
 }
 
 // mine returns a text of the call's own owner for prompts, secrets masked.
-func (c *opened) mine(text string) prompt.Quote { return prompt.Of(c.reader(), c.mask(text), "") }
+func (c *Call) mine(text string) prompt.Quote { return prompt.Of(c.reader(), c.mask(text), "") }
 
 // forAll returns a text for prompts that everybody in the namespace may read, secrets masked.
-func (c *opened) forAll(text string) prompt.Quote { return prompt.Public(c.mask(text)) }
+func (c *Call) forAll(text string) prompt.Quote { return prompt.Public(c.mask(text)) }
 
 // declared reports whether the name occurs in the method's program, contract or parameters, so everybody in the
 // namespace may read it.
