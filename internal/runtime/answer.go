@@ -12,6 +12,7 @@ import (
 // An answered call has its outcome and everything that its commit needs.
 type answered struct {
 	selected
+	open    *opened // the call as it is registered; nil in a correction
 	outcome agent.Outcome
 	class   agent.Class // failure class, derived from evidence
 	weak    bool        // the ok outcome is a weak success; set by the commit

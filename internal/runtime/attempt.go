@@ -61,7 +61,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if a.misfit = s.binds(g.Interface) && !a.fit.OK(); a.misfit {
 		return a
 	}
-	h := &host{call: s.opened, attempt: attemptID, program: g, guard: guard}
+	h := &host{call: s.Call, r: s.r, attempt: attemptID, program: g, guard: guard}
 	args, kwargs := g.Arrange(s.args, s.kwargs)
 	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
 		a.args, a.kwargs = args, kwargs

@@ -16,34 +16,34 @@ func TestCacheability(t *testing.T) {
 	purpose := &agent.Contract{Purpose: "adds"}
 	tests := []struct {
 		name     string
-		call     *opened
+		call     *Call
 		contract *agent.Contract
 		facts    report.Facts
 		want     bool
 		why      string
 	}{
-		{"it uses its arguments", &opened{Call: Call{args: texts("7")}}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
+		{"it uses its arguments", &Call{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
 			true, CacheStable},
-		{"there are none", &opened{}, nil, report.Facts{}, true, CacheStable},
-		{"it ignores them", &opened{Call: Call{args: texts("7")}}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
-		{"it ignores keywords", &opened{Call: Call{kwargs: json.RawMessage(`{"n":7}`)}}, nil, report.Facts{}, false, cacheIgnored},
-		{"it declares to take none", &opened{Call: Call{args: texts("7")}}, nil, report.Facts{Literals: []string{"7"}}, true,
+		{"there are none", &Call{}, nil, report.Facts{}, true, CacheStable},
+		{"it ignores them", &Call{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
+		{"it ignores keywords", &Call{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
+		{"it declares to take none", &Call{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
 			CacheStable},
-		{"an argument stands in it", &opened{Call: Call{args: texts(`"Ada"`)}}, nil, report.Facts{Literals: []string{`"Ada"`}},
+		{"an argument stands in it", &Call{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
 			false, cacheBaked},
-		{"a keyword's value stands in it", &opened{Call: Call{kwargs: json.RawMessage(`{"n":7}`)}}, nil,
+		{"a keyword's value stands in it", &Call{kwargs: json.RawMessage(`{"n":7}`)}, nil,
 			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
-		{"a dispatch method", &opened{Call: Call{method: "ask"}}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
-		{"delegated with a contract", &opened{Call: Call{depth: 1}}, purpose, report.Facts{}, true, cacheDelegated},
-		{"delegated without", &opened{Call: Call{depth: 1}}, nil, report.Facts{}, true, CacheStable},
-		{"a contract of a client's", &opened{}, purpose, report.Facts{}, true, CacheStable},
+		{"a dispatch method", &Call{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
+		{"delegated with a contract", &Call{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
+		{"delegated without", &Call{depth: 1}, nil, report.Facts{}, true, CacheStable},
+		{"a contract of a client's", &Call{}, purpose, report.Facts{}, true, CacheStable},
 	}
 	for _, tt := range tests {
 		tt.call.policy = &p
 		if tt.call.kwargs == nil {
 			tt.call.kwargs = json.RawMessage("{}")
 		}
-		s := &selected{opened: tt.call, terms: terms{contract: tt.contract}}
+		s := &selected{Call: tt.call, terms: terms{contract: tt.contract}}
 		takes := &agent.Interface{Origin: agent.OriginInferred}
 		if strings.Contains(tt.name, "declares") {
 			takes.Origin = agent.OriginDeclared

@@ -14,7 +14,8 @@ import (
 // A selected call knows its contract, its context, and the decision about its program. It is a value: a phase that
 // reads the artifact again makes a new one. Flights read it concurrently.
 type selected struct {
-	*opened
+	*Call
+	r        *Runtime
 	terms    terms
 	memory   map[string]json.RawMessage // the session's context; empty for nested calls
 	artifact *agent.Artifact            // nil if none is stored
@@ -27,7 +28,7 @@ type selected struct {
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.env.Now()
-	s := selected{opened: c}
+	s := selected{Call: &c.Call, r: c.r}
 	var err error
 	if early := c.early; early != nil && c.place.Ahead == 0 {
 		s.terms, c.early = *early, nil

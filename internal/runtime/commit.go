@@ -120,7 +120,8 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 	commit := &kept.commit
 	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context,
 		Artifacts: a.changes,
-		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
+		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.open.key, Fence: a.fence,
+		Ordered: a.open.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.valueLost && a.outcome.OK() {
 		commit.Outcome = agent.Outcome{} // as if its retention period were over
@@ -129,7 +130,7 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
 	}
 	commit.Log = a.logEntry(n, &commit.Record)
-	if a.key != nil {
+	if a.open.key != nil {
 		commit.Reply = body
 	}
 	a.keepContent(kept)

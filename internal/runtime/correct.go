@@ -260,7 +260,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 			return cand, nil
 		}
 		rec.note(*broken)
-		rec.r.noteRejected(ctx, rec.opened, cand, broken)
+		rec.r.noteRejected(ctx, rec.Call, cand, broken)
 		if broken.class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
 			return nil, &broken.outcome
 		}

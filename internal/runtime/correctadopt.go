@@ -12,7 +12,7 @@ import (
 )
 
 // noteRejected records why a candidate was discarded, as evidence for the next attempt.
-func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
+func (r *Runtime) noteRejected(ctx context.Context, c *Call, cand *candidate, broken *judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.env.Now(),
 		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.env.Now())},
 		nil)

@@ -28,7 +28,7 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 	if g.CallersContract && g.Asked == nil && judged.Role == k.Role {
 		c.asked = judged.Contract // programs of earlier versions did not store the contract
 	}
-	s := selected{opened: c, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
+	s := selected{Call: &c.Call, r: r, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
 		Reason:     selection.ReasonCorrection,
 		Generation: g}}
 	if s.terms, err = c.resolveTerms(ctx); err == nil && g.CallersContract &&

@@ -75,7 +75,8 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Arrange(d.args, d.kwargs)
-	h = &host{call: c.opened, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied, guard: d.guard}
+	h = &host{call: c.Call, r: c.r, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied,
+		guard: d.guard}
 	if h.guard == nil {
 		h.guard = c.guard()
 	}

@@ -150,7 +150,7 @@ func TestDryRuns(t *testing.T) {
 func TestBrokenExample(t *testing.T) {
 	t.Parallel()
 	p := agent.DefaultPolicy()
-	c := &opened{Call: Call{policy: &p}}
+	c := &Call{policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
 	a := c.brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)

@@ -26,7 +26,8 @@ const (
 
 // host answers the host calls of one attempt's program.
 type host struct {
-	call     *opened // the call that the program runs for
+	call     *Call    // the call that the program runs for
+	r        *Runtime // makes nested calls; nil if none are made
 	attempt  string
 	program  *agent.Generation // nil in replays and dry runs
 	recorded bool              // the run is a replay and has no effects
@@ -60,8 +61,7 @@ type host struct {
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &opened{Call: Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, r: r},
-		recorded: true}
+	return &host{call: &Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
 }
 
 // Call makes a nested call and waits for it.

@@ -279,7 +279,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &host{call: &opened{Call: Call{env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}}, r: r}, dry: true}
+	dry := &host{call: &Call{env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}}, r: r, dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
@@ -301,7 +301,8 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &host{call: &opened{Call: Call{env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}, depth: 8}, r: r}, dry: true}
+	deep := &host{call: &Call{env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}, depth: 8}, r: r,
+		dry: true}
 	if o := deep.Call(t.Context(), "r", "m", nil, nil); o.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("a deep dry run: %+v", o)
 	}

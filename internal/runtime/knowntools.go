@@ -50,7 +50,7 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 		if !ok {
 			return 0
 		}
-		w := weak.of(ctx, c.opened, &shown)
+		w := weak.of(ctx, c.Call, &shown)
 		return w.share()
 	}
 	for _, t := range relatedTools(ranked, wanted{c.role, called, task, limit, see, maxLooked, share}) {

@@ -53,7 +53,8 @@ func TestInterfacesNameSecrets(t *testing.T) {
 		{"a sort key", "m", []agent.Parameter{param("key", nil)}, texts(`"price"`), `{"key":"name"}`,
 			`["price"] {"key":"name"}`},
 	} {
-		c := &opened{Call: Call{rules: mask.Compile(mask.Defaults()), method: tt.method, args: tt.args, kwargs: json.RawMessage(tt.kwargs)}}
+		c := &Call{rules: mask.Compile(mask.Defaults()), method: tt.method, args: tt.args,
+			kwargs: json.RawMessage(tt.kwargs)}
 		c.maskInput(nil)
 		c.reveal(&agent.Interface{Parameters: tt.params})
 		in := c.shown()
@@ -67,7 +68,9 @@ func TestInterfacesNameSecrets(t *testing.T) {
 // A call below another one masks the secrets of that one, wherever they are.
 func TestSecretsAreInherited(t *testing.T) {
 	t.Parallel()
-	c := &opened{Call: Call{rules: mask.Compile(mask.Defaults()), inherited: []string{"hunter2hunter2"}, args: texts(`"log in as bob:hunter2hunter2"`, `1`), kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}}
+	c := &Call{rules: mask.Compile(mask.Defaults()), inherited: []string{"hunter2hunter2"},
+		args:   texts(`"log in as bob:hunter2hunter2"`, `1`),
+		kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
 	c.maskInput(nil)
 	if got, want := string(jsonenc.Array(c.shown().args))+string(c.shown().kwargs),
 		`["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.shown().masked {

@@ -113,14 +113,19 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested returns the call that the program asks for, not yet started.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{Call: Call{env: c.env, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt, depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates, inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role], started: c.env.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), lent: h.lends()}, r: c.r, fence: c.fence}
+	n := &opened{r: h.r, Call: Call{env: c.env, policy: c.policy, rules: c.rules, session: c.session,
+		id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
+		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates,
+		inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
+		started: c.env.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
+		lent: h.lends()}}
 	n.init()
 	return n
 }
 
 // refusal answers a nested call that is not made.
 func (c *opened) refusal(o agent.Outcome) *answered {
-	return &answered{selected: selected{opened: c}, outcome: o}
+	return &answered{open: c, selected: selected{Call: &c.Call, r: c.r}, outcome: o}
 }
 
 // commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an

@@ -26,7 +26,6 @@ type opened struct {
 
 	key     *store.Idempotent // nil if there is none
 	shared  *sharedKey        // nil unless other replicas may receive the same key
-	fence   int64             // epoch under which its session is owned; 0 without other replicas; guarded like hasTurn
 	place   turns.Place       // in the session's queue
 	hasTurn bool              // holds the session's turn; used only by the goroutine that runs the call
 	held    store.Bytes       // reserved in its owner's shares; guarded like hasTurn
@@ -161,7 +160,10 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 
 // newCall returns the call for a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{Call: Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates, role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.env.Now()}, r: r}
+	c := &opened{r: r, Call: Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: session,
+		id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
+		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract,
+		started: r.env.Now()}}
 	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.env.CallTimeout))
 	if c.id == "" {
 		c.id = ids.New("call")

@@ -49,6 +49,7 @@ type Call struct {
 	early   *terms
 	asked   *agent.Contract // contract given by the caller
 	started time.Time
+	fence   int64 // epoch under which its session is owned; 0 without other replicas
 
 	inherited []string                   // secrets of the calls above
 	input     atomic.Pointer[shownInput] // args and kwargs as they may be shown

@@ -44,7 +44,7 @@ func (c *Call) fileRefs() (ids []string) {
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
 // cannot be read are left out.
-func (c *opened) shownFiles(ctx context.Context, ids []string) (out []prompt.File) {
+func (c *Call) shownFiles(ctx context.Context, ids []string) (out []prompt.File) {
 	if c.env.Files == nil || c.policy.FilePreviewBytes == 0 {
 		return nil
 	}

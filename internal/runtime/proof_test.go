@@ -56,7 +56,7 @@ func TestFixture(t *testing.T) {
 	make1 := func() *call {
 		p := agent.DefaultPolicy()
 		c := &call{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{opened: &opened{Call: Call{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")}},
+		c.s = &selected{Call: &Call{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")},
 			artifact: selectiontest.Artifact(nil)}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
@@ -141,7 +141,7 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{opened: &opened{}, terms: terms{schema: tt.schema},
+		s := &selected{Call: &Call{}, terms: terms{schema: tt.schema},
 			artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
 		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)

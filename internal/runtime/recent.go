@@ -92,7 +92,7 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 }
 
 // beforeRestart reads the previous call from the session's records.
-func (c *opened) beforeRestart() (recentCall, bool) {
+func (c *answered) beforeRestart() (recentCall, bool) {
 	ctx := c.env.Within()
 	page, err := c.env.Store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
 		Role: c.role, Method: c.method,

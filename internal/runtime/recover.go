@@ -39,8 +39,8 @@ func budgetsOf(p *agent.Policy) budgets {
 }
 
 // serve answers the call according to its selection.
-func (s selected) serve(ctx context.Context) *answered {
-	rec := recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}
+func (s selected) serve(ctx context.Context, c *opened) *answered {
+	rec := recovery{answered: &answered{open: c, selected: s}, budgets: budgetsOf(s.policy)}
 	rec.changes = rec.room[:0]
 	for _, w := range s.terms.warnings {
 		rec.trail.warn(w)

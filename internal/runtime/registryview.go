@@ -13,7 +13,7 @@ import (
 // far as they are visible to everybody. It hides methods whose programs are switched off by the policy or by
 // quarantine. It reads a bounded number of artifacts and hides the methods beyond that number.
 type registryView struct {
-	call *opened
+	call *Call
 	left int // artifacts that may still be read
 	seen map[store.Target]shownMethod
 }
@@ -25,7 +25,7 @@ type shownMethod struct {
 }
 
 // registry returns a view that reads at most the given number of artifacts.
-func (c *opened) registry(most int) *registryView {
+func (c *Call) registry(most int) *registryView {
 	return &registryView{call: c, left: most, seen: map[store.Target]shownMethod{}}
 }
 

@@ -73,7 +73,7 @@ func (a *answered) bound() {
 // the waiting client. If no client waits, or if a replay will need the reply, the call ends in an error.
 func (a *answered) boundValues() {
 	value, journal := len(a.outcome.Value), len(a.last.result.Effects.Journal)
-	if a.key != nil {
+	if a.open.key != nil {
 		value *= 2 // the reply for replays contains it as well
 	}
 	if !a.kept {
@@ -83,12 +83,12 @@ func (a *answered) boundValues() {
 		return
 	}
 	var full *storage.FullError
-	if !errors.As(a.hold(a.env.Within(), store.Bytes{Values: int64(value + journal)}), &full) {
+	if !errors.As(a.open.hold(a.env.Within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
 	// Without its effects the call is not replayable, and makes no fixture.
 	a.last.result.Effects.Truncated = true
-	if a.valueLost = true; a.outcome.OK() && (a.key != nil || a.unattended) {
+	if a.valueLost = true; a.outcome.OK() && (a.open.key != nil || a.open.unattended) {
 		a.takeBack(full.Outcome())
 		return
 	}
@@ -129,7 +129,7 @@ func (a *answered) boundContext() {
 		return
 	}
 	var full *storage.FullError
-	switch err := a.hold(a.env.Within(), store.Bytes{Contexts: int64(more)}); {
+	switch err := a.open.hold(a.env.Within(), store.Bytes{Contexts: int64(more)}); {
 	case errors.As(err, &full):
 		a.takeBack(full.Outcome())
 	case size > a.env.MaxContext:

@@ -23,7 +23,7 @@ type DryRun struct {
 func (r *Runtime) selection(p DryRun) *selected {
 	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
 		agent.Session{Role: p.Role})
-	return &selected{opened: c, artifact: p.Artifact}
+	return &selected{Call: &c.Call, r: r, artifact: p.Artifact}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.

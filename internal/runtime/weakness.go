@@ -65,7 +65,7 @@ func (c *Call) weaknessOf(ctx context.Context, role string, deliverable json.Raw
 type weaknesses map[string]weakness
 
 // of returns the tool's weakness. Beyond maxWeakTools tools it returns the zero value.
-func (known weaknesses) of(ctx context.Context, c *opened, t *store.RankedTool) weakness {
+func (known weaknesses) of(ctx context.Context, c *Call, t *store.RankedTool) weakness {
 	w, seen := known[t.Tool.Role]
 	if !seen && len(known) < maxWeakTools {
 		w = c.weaknessOf(ctx, t.Tool.Role, t.Tool.Deliverable, t.Methods...)

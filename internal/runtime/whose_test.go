@@ -96,14 +96,15 @@ func TestAFailedProofOfAnotherCall(t *testing.T) {
 	found := &judged{attempted: attempted{id: "call_ann.f2"}, of: "ann", fixture: "call_ann",
 		outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
-		c := &opened{Call: Call{id: "call_now", session: agent.Session{Owner: owner}}}
+		c := &Call{id: "call_now", session: agent.Session{Owner: owner}}
 		if own := c.ownProof(found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
 			found.outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
 	found = &judged{attempted: attempted{id: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
-	if own := (&opened{Call: Call{id: "call_now", session: agent.Session{Owner: "ben"}}}).ownProof(found); own.id != "call_now.ex_1.2" ||
+	if own := (&Call{id: "call_now",
+		session: agent.Session{Owner: "ben"}}).ownProof(found); own.id != "call_now.ex_1.2" ||
 		own.outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}
@@ -137,14 +138,14 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
 	a := selectiontest.Artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
-	s := &selected{opened: &opened{}, artifact: a}
+	s := &selected{Call: &Call{}, artifact: a}
 	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
 		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
 		if got := s.namedType(given); got != want {
 			t.Errorf("%s: got %s", given, got)
 		}
 	}
-	if (&selected{opened: &opened{}}).namedType("of_ann") != agent.ErrTool {
+	if (&selected{Call: &Call{}}).namedType("of_ann") != agent.ErrTool {
 		t.Error("without an artifact")
 	}
 }
