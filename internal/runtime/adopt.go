@@ -224,8 +224,8 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 		Checked:   j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines,
 		Owner: agent.LoggedOwner(a.reader()), Unrun: j.misfit}
 	if a.outcome.OK() {
-		change.Caller = a.caller(&a.adopting.candidate.generation)
-		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)
+		change.Caller = callerOf(a.selected.Call, &a.adopting.candidate.generation)
+		change.Fixture, change.Answered = a.adopting.fixture, answeredInput(a.selected.Call, *j)
 		if j.outcome.OK() {
 			change.Effects = j.firstSeen(nil)
 		}

@@ -120,15 +120,6 @@ func (a *answered) programSource() string {
 	return a.source
 }
 
-// named adds the names under which an outcome is reported, and bounds its message.
-func (c *Call) named(o agent.Outcome) agent.Outcome {
-	o.ToolRole, o.MethodName = c.role, c.method
-	if !o.OK() {
-		o.ErrorMessage = agent.Clip(o.ErrorMessage, 4000)
-	}
-	return o
-}
-
 // with returns a copy of m with the key set. Callers need a copy, because an outcome's metadata may be shared with
 // another attempt or call.
 func with(m map[string]any, key string, value any) map[string]any {

@@ -37,9 +37,6 @@ func (c *selected) cacheability(f *report.Facts, takes *agent.Interface) (bool, 
 	return true, CacheStable
 }
 
-// dispatch reports whether the method is one whose program is written anew for each call.
-func (c *Call) dispatch() bool { return slices.Contains(c.policy.DispatchMethods, c.method) }
-
 // baked reports whether a scalar argument appears in the code as a literal.
 func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
 	all := make(map[any]bool, len(literals))

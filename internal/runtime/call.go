@@ -59,7 +59,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	defer c.close()
 	if err := c.r.sessions.Await(ctx, c.place); err != nil {
-		return c.commit(c.neverStarted(ctx))
+		return c.neverStarted(ctx).commit()
 	}
 	c.hasTurn = true
 	defer c.leaveTurn()
@@ -67,7 +67,7 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	c.span.Stage("queue", c.started, turn)
 	done := c.answer(ctx)
 	done.stages.Queue = turn.Sub(c.started)
-	return c.commit(done)
+	return done.commit()
 }
 
 // leaveTurn passes the session's turn to the next call, once. The commit calls it as soon as the call has its place in

@@ -4,15 +4,9 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
-
-// charge returns the hook that is asked before each model request made for the call.
-func (c *Call) charge() provider.Charge {
-	return c.env.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
-}
 
 // overCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any
 // other error. Such a failure is not evidence about a program.

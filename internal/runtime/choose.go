@@ -83,9 +83,6 @@ func (r *Runtime) Reselect(in selection.Input) selection.Decision {
 	return selection.Select(in)
 }
 
-// underSwitch reports whether a switch makes the call forge.
-func (c *Call) underSwitch() bool { return selection.Switch(c.policy, c.role) != "" }
-
 // switchedOff reports whether stored programs are ignored: they are not run, not shown to the model, and not used to
 // prove the program that answers instead. The call behaves as if nothing were stored, except that people's decisions
 // still apply.

@@ -17,16 +17,16 @@ var replyCode = jsonenc.For[Reply]()
 
 // commit ends every call: one store commit with one record and one log entry, then the metrics. It is not cut short
 // when the client leaves. An error means that nothing was committed.
-func (c *Call) commit(a *answered) (CallResult, error) {
+func (a *answered) commit() (CallResult, error) {
 	defer func() {
 		for _, leave := range a.leaves {
 			leave() // after the candidate is stored: until then other calls may join its flight
 		}
 	}()
-	defer func() { discard(c.drafts) }()
+	defer func() { discard(a.drafts) }()
 	// Bound the answer before the adoption: if there is no room for it, the attempt must not count for its program.
 	a.bound()
-	a.outcome = c.named(a.outcome)
+	a.outcome = a.named(a.outcome)
 	if a.adopting != nil {
 		return a.adopt()
 	}
@@ -272,4 +272,15 @@ func (a *answered) pattern(kept *remains, n noticed, at string) *agent.PatternEv
 		Depth:      a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns,
 		Status: a.outcome.Status, WeakSuccess: weak}
 	return &kept.pattern
+}
+
+// keptOutcome returns the outcome as it is stored. A value is the caller's and stays as it is, except that secrets the
+// caller gave are masked.
+func (a *answered) keptOutcome() agent.Outcome {
+	o := a.outcome
+	o.Value, _ = a.shown().known.JSON(o.Value)
+	if !o.OK() {
+		o.ErrorMessage, o.Metadata = a.mask(o.ErrorMessage), a.maskData(o.Metadata)
+	}
+	return o
 }

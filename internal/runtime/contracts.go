@@ -67,3 +67,11 @@ func (t *terms) deliverable() json.RawMessage {
 	}
 	return t.contract.Deliverable
 }
+
+// registeredWords returns the digest of the registered wording, or "" if the call has a wording of its own.
+func (t *terms) registeredWords() agent.WordingDigest {
+	if t.words == nil || t.words.Own {
+		return ""
+	}
+	return t.words.ByPerson
+}

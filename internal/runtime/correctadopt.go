@@ -14,7 +14,7 @@ import (
 // noteRejected records why a candidate was discarded, as evidence for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *Call, cand *candidate, broken *judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.env.Now(),
-		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.env.Now())},
+		Rejected: rejectionOf(c, rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.env.Now())},
 		nil)
 }
 

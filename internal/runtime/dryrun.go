@@ -89,15 +89,6 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 	}, h, true
 }
 
-// runsFor returns the owner that a program runs as when its input belongs to the owner named by of; "" means the call's
-// own input. Another owner's input gets a separate owner, and so a process that no call of this call's owner uses.
-func (c *Call) runsFor(of string) agent.Owner {
-	if of == "" || of == c.reader() {
-		return c.env.Owner(c.owner)
-	}
-	return c.env.Owner(c.owner + "\x00" + of)
-}
-
 // dryCall answers a nested call of a dry run with the program that serves it. Nothing is forged, kept or counted.
 func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage,
 	kwargs json.RawMessage) agent.Outcome {

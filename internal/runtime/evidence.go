@@ -19,7 +19,7 @@ const maxSources = 4
 
 // failureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
 // keep no samples of responses.
-func (c *Call) failureOf(g *agent.Generation, j judged) *agent.Failure {
+func failureOf(c *Call, g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class,
 		ErrorType: j.outcome.ErrorType,
 		Message:   agent.Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
@@ -101,7 +101,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e.part(maxFailing)
 	failing := q.basis.attempt
 	if failing.id != "" && failing.program != nil {
-		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", c.failureOf(failing.program, failing), maxSample)
+		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", failureOf(c.Call, failing.program, failing), maxSample)
 	}
 	if c.switchedOff() { // the rest is about stored programs, which are switched off
 		e.part(maxRemarks)

@@ -136,7 +136,7 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 			return r.attempt
 		}
 		if r.Result == ExampleFailed {
-			return c.brokenExample(r.attempt, x)
+			return brokenExample(c.Call, r.attempt, x)
 		}
 	}
 	return c.proveWrongs(ctx, cand, how)
@@ -161,7 +161,7 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 // wrongAgain marks the attempt as one that gives an answer which a person judged wrong.
 func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
-	c.breaks(a)
+	breaksExample(c.Call, a)
 	a.hint = c.quote(a.of, fmt.Sprintf(
 		"for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
 		c.clip(string(jsonenc.Array(v.Args))), c.clip(string(v.Kwargs)), c.clip(got),
@@ -181,22 +181,22 @@ func answerOf(a *judged) string {
 
 // brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
-func (c *Call) brokenExample(a *judged, x *agent.Example) *judged {
+func brokenExample(c *Call, a *judged, x *agent.Example) *judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
 		c.clip(string(jsonenc.Array(x.Args))),
 		c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
 	if x.Note != "" {
 		note = ". " + x.Note
 	}
-	c.breaks(a)
+	breaksExample(c, a)
 	a.example = x.ID
 	a.hint = c.quote(cmp.Or(a.of, c.reader()), input+want+", it is "+c.clip(got)+note,
 		input+want+", it is another"+note)
 	return a
 }
 
-// breaks gives an attempt the outcome of one that does not hold an example.
-func (c *Call) breaks(a *judged) {
+// breaksExample gives an attempt the outcome of one that does not hold an example.
+func breaksExample(c *Call, a *judged) {
 	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
 		agent.ClassIntrinsic, prompt.BrokeExample
 }

@@ -153,14 +153,14 @@ func TestBrokenExample(t *testing.T) {
 	c := &Call{policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
-	a := c.brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
+	a := brokenExample(c, &judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
 	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
 		a.hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
 		a.example != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
 		t.Errorf("got %v, %+v", a.hint, a.outcome)
 	}
 	x.Note = ""
-	a = c.brokenExample(&judged{outcome: agent.Failed("none", "there is none")}, &x)
+	a = brokenExample(c, &judged{outcome: agent.Failed("none", "there is none")}, &x)
 	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
 		t.Errorf("got %v", a.hint)
 	}

@@ -20,8 +20,8 @@ type failing struct {
 	attempt        judged       // zero if nothing ran
 }
 
-// failure returns the prompt's description of the failure.
-func (c *Call) failure(f *failing) []prompt.Quote {
+// failureShown returns the prompt's description of the failure.
+func failureShown(c *Call, f *failing) []prompt.Quote {
 	message := f.message
 	if message == (prompt.Quote{}) {
 		message = c.mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
@@ -124,16 +124,16 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed,
-		Rejected: rec.rejection(r, rec.started)}
+		Rejected: rejectionOf(rec.answered.selected.Call, r, rec.started)}
 	if policyBreach(r.attempt.outcome.ErrorType) && !rec.underSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates count it
 	}
 	rec.changes = append(rec.changes, change)
 }
 
-// rejection returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
+// rejectionOf returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
 // owner.
-func (c *Call) rejection(r rejected, at time.Time) *agent.Rejection {
+func rejectionOf(c *Call, r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
 	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
 		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: agent.Clip(c.mask(o.ErrorType+": "+o.ErrorMessage),

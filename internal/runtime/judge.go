@@ -84,7 +84,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 			return j
 		}
 	case res.Authored != nil && a.untyped():
-		j.outcome = s.untyped(a.takes, res.Authored.Message)
+		j.outcome = untypedOutcome(s.Call, a.takes, res.Authored.Message)
 		e.Authored = j.outcome.Authored
 	case res.Authored != nil:
 		j.says(res.Authored, &e)
@@ -106,7 +106,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		return j
 	}
 	e.ErrorType = j.outcome.ErrorType
-	e.Answered = len(a.program.Answered) > 0 && s.answeredBefore(a.program)
+	e.Answered = len(a.program.Answered) > 0 && answeredBefore(s.Call, a.program)
 	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
 	j.class, j.drifting = classify.Class(e), classify.Drifting(e)
 	j.outcome.Retriable = j.retriable()
@@ -187,13 +187,13 @@ func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 
 // answeredBefore reports whether the generation once answered the call's input ok, by name or by position. Hashes made
 // before the interface was known are those of the input as it was sent.
-func (c *Call) answeredBefore(g *agent.Generation) bool {
+func answeredBefore(c *Call, g *agent.Generation) bool {
 	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) ||
 		slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
 }
 
 // answeredInput returns the hash of an input that was answered from a source, or "" if nothing was fetched.
-func (c *Call) answeredInput(j judged) string {
+func answeredInput(c *Call, j judged) string {
 	if len(j.result.Effects.Fetches) == 0 {
 		return ""
 	}

@@ -81,9 +81,9 @@ func (a *answered) storedProgram() *agent.Generation {
 	return a.artifact.Find(a.generation)
 }
 
-// caller returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
+// callerOf returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
 // nested call, and for an owner whom the generation already knows.
-func (c *Call) caller(g *agent.Generation) string {
+func callerOf(c *Call, g *agent.Generation) string {
 	if c.depth > 0 || g.KnowsCaller(c.owner) {
 		return ""
 	}

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -29,10 +28,4 @@ func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a jud
 		c.env.Irreproducible.Add(key)
 	}
 	return nil
-}
-
-// shownArgs returns another call's arguments with secrets masked.
-func (c *Call) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
-	m := c.rules.Call(args, kwargs, nil, nil)
-	return m.Args, m.Kwargs
 }

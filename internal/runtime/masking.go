@@ -218,17 +218,6 @@ func (c *Call) maskEntry(e *agent.LogEntry) {
 	e.Context, _ = c.maskJSON(e.Context)
 }
 
-// keptOutcome returns the outcome as it is stored. A value is the caller's and stays as it is, except that secrets the
-// caller gave are masked.
-func (a *answered) keptOutcome() agent.Outcome {
-	o := a.outcome
-	o.Value, _ = a.shown().known.JSON(o.Value)
-	if !o.OK() {
-		o.ErrorMessage, o.Metadata = a.mask(o.ErrorMessage), a.maskData(o.Metadata)
-	}
-	return o
-}
-
 // maskItself finds the mask in the spellings that a program produces when it was given the mask in place of a secret.
 var maskItself = mask.NewKnown(mask.Masked)
 
@@ -245,4 +234,10 @@ func Canonical(rules *mask.Rules) func(json.RawMessage) json.RawMessage {
 func (c *Call) sameShown(now, stored json.RawMessage) bool {
 	form := Canonical(c.rules)
 	return equal.Exact(form(now), form(stored))
+}
+
+// shownArgs returns another call's arguments with secrets masked.
+func (c *Call) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	m := c.rules.Call(args, kwargs, nil, nil)
+	return m.Args, m.Kwargs
 }

@@ -132,20 +132,9 @@ func (c *opened) refusal(o agent.Outcome) *answered {
 // error in place of the answer.
 func (c *opened) commitNested(a *answered) agent.Outcome {
 	defer c.leaveRoom()
-	if _, err := c.commit(a); err != nil {
+	if _, err := a.commit(); err != nil {
 		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
 	}
 	c.tree.usage.Add(a.own())
 	return a.outcome
-}
-
-// overBudget returns why the nested call exceeds the policy's depth or number of calls, or "".
-func (c *Call) overBudget() string {
-	switch {
-	case c.depth > c.policy.DelegationDepth:
-		return "calls are nested too deep"
-	case c.tree.made.Add(1) > int32(c.policy.NestedCallBudget):
-		return "the call has made as many nested calls as it may"
-	}
-	return ""
 }

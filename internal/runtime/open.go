@@ -3,15 +3,11 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -183,35 +179,6 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 	return c
 }
 
-// init completes a call whose other fields are set.
-func (c *Call) init() {
-	if c.args == nil {
-		c.args = []json.RawMessage{}
-	}
-	if len(c.kwargs) == 0 {
-		c.kwargs = json.RawMessage("{}")
-	}
-	c.compact()
-	c.maskInput(c.storedInterface())
-}
-
-// compact removes insignificant whitespace from the inputs. Doing it once pays off: they are checked, and copied for
-// the run, the journal, the history and the log.
-func (c *Call) compact() {
-	shared := true
-	for i, a := range c.args {
-		text := jsonenc.Compact(a)
-		if len(text) == len(a) {
-			continue
-		}
-		if shared {
-			c.args, shared = slices.Clone(c.args), false
-		}
-		c.args[i] = text
-	}
-	c.kwargs, c.inputHistory = jsonenc.Compact(c.kwargs), jsonenc.Compact(c.inputHistory)
-}
-
 // checkCall checks the request and normalises its names. The role of an existing session is kept as it is.
 func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 	role := q.Role
@@ -236,24 +203,4 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 			Hint:   `{"method": "name=", "args": ["the value"]}`}
 	}
 	return contract.CheckTerms(q.Contract, "/contract")
-}
-
-// setterKey returns the context key that a method named "key=" writes, or "".
-func setterKey(method string) string {
-	key, isSetter := strings.CutSuffix(method, "=")
-	if !isSetter {
-		return ""
-	}
-	return key
-}
-
-// hasArgs reports whether the call has any argument, positional or by name.
-func (c *Call) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{}") }
-
-// model returns the session's model, or the daemon's default if the session has none.
-func (c *Call) model() string {
-	if c.session.Model != "" {
-		return c.session.Model
-	}
-	return c.env.Model
 }

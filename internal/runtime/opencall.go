@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/history"
 	"github.com/recurgentd/recurgentd/internal/runtime/lifetime"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -77,4 +81,75 @@ type tree struct {
 	written atomic.Bool  // a model was asked for a program
 	usage   agent.Usage  // of the nested calls; written by the goroutine that runs the tree
 	writes  fetch.Ledger // writes of all calls; used by the same goroutine
+}
+
+// named adds the names under which an outcome is reported, and bounds its message.
+func (c *Call) named(o agent.Outcome) agent.Outcome {
+	o.ToolRole, o.MethodName = c.role, c.method
+	if !o.OK() {
+		o.ErrorMessage = agent.Clip(o.ErrorMessage, 4000)
+	}
+	return o
+}
+
+// dispatch reports whether the method is one whose program is written anew for each call.
+func (c *Call) dispatch() bool { return slices.Contains(c.policy.DispatchMethods, c.method) }
+
+// charge returns the hook that is asked before each model request made for the call.
+func (c *Call) charge() provider.Charge {
+	return c.env.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
+}
+
+// underSwitch reports whether a switch makes the call forge.
+func (c *Call) underSwitch() bool { return selection.Switch(c.policy, c.role) != "" }
+
+// runsFor returns the owner that a program runs as when its input belongs to the owner named by of; "" means the call's
+// own input. Another owner's input gets a separate owner, and so a process that no call of this call's owner uses.
+func (c *Call) runsFor(of string) agent.Owner {
+	if of == "" || of == c.reader() {
+		return c.env.Owner(c.owner)
+	}
+	return c.env.Owner(c.owner + "\x00" + of)
+}
+
+// overBudget returns why the nested call exceeds the policy's depth or number of calls, or "".
+func (c *Call) overBudget() string {
+	switch {
+	case c.depth > c.policy.DelegationDepth:
+		return "calls are nested too deep"
+	case c.tree.made.Add(1) > int32(c.policy.NestedCallBudget):
+		return "the call has made as many nested calls as it may"
+	}
+	return ""
+}
+
+// hasArgs reports whether the call has any argument, positional or by name.
+func (c *Call) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{}") }
+
+// model returns the session's model, or the daemon's default if the session has none.
+func (c *Call) model() string {
+	if c.session.Model != "" {
+		return c.session.Model
+	}
+	return c.env.Model
+}
+
+// entry returns a log entry for a call that is still running.
+func (c *Call) entry() agent.LogEntry {
+	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID,
+		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
+		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args,
+		Kwargs:     c.shown().kwargs,
+		DurationMs: agent.Milliseconds(c.env.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning,
+		Stage: c.progress.Last(), SandboxLevel: string(c.env.Level)}
+}
+
+// beginSpan begins the call's span if traces are on: below the calling call's span, or in the client's trace.
+func (c *Call) beginSpan(traceParent string, parent *telemetry.Span) {
+	if c.env.Tracer == nil {
+		return
+	}
+	c.span = c.env.Tracer.Start(telemetry.SpanStart{Name: "call " + c.role + "." + c.method, TraceID: c.traceID,
+		TraceParent: traceParent,
+		Parent:      parent, At: c.started})
 }

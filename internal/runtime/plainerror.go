@@ -18,10 +18,10 @@ func (a *attempted) untyped() bool {
 		a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
 }
 
-// untyped returns the outcome of an error without a type: invalid_input if an argument breaks the declared interface,
+// untypedOutcome returns the outcome of an error without a type: invalid_input if an argument breaks the declared interface,
 // otherwise a failure of the program.
-func (c *Call) untyped(takes *agent.Interface, message string) agent.Outcome {
-	wrong := c.unlike(takes)
+func untypedOutcome(c *Call, takes *agent.Interface, message string) agent.Outcome {
+	wrong := unlikeDeclared(c, takes)
 	if wrong == "" {
 		return agent.Failed(agent.ErrTool, message)
 	}
@@ -30,8 +30,8 @@ func (c *Call) untyped(takes *agent.Interface, message string) agent.Outcome {
 	return o
 }
 
-// unlike describes the call's first argument that breaks its parameter's schema, or returns "".
-func (c *Call) unlike(takes *agent.Interface) string {
+// unlikeDeclared describes the call's first argument that breaks its parameter's schema, or returns "".
+func unlikeDeclared(c *Call, takes *agent.Interface) string {
 	if !c.binds(takes) {
 		return ""
 	}

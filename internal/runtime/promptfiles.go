@@ -31,7 +31,7 @@ const (
 )
 
 // fileRefs returns the ids of the files that the call's arguments refer to, each once.
-func (c *Call) fileRefs() (ids []string) {
+func fileRefs(c *Call) (ids []string) {
 	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
 		for _, id := range agent.FileRefs(raw) {
 			if !slices.Contains(ids, id) {
@@ -44,7 +44,7 @@ func (c *Call) fileRefs() (ids []string) {
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
 // cannot be read are left out.
-func (c *Call) shownFiles(ctx context.Context, ids []string) (out []prompt.File) {
+func shownFiles(c *Call, ctx context.Context, ids []string) (out []prompt.File) {
 	if c.env.Files == nil || c.policy.FilePreviewBytes == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *Call) shownFiles(ctx context.Context, ids []string) (out []prompt.File)
 		if err != nil {
 			continue
 		}
-		if f, err := c.describeFile(f); err == nil {
+		if f, err := describeFile(c, f); err == nil {
 			out = append(out, f)
 		}
 		_ = f.Close() // it was only read
@@ -63,14 +63,14 @@ func (c *Call) shownFiles(ctx context.Context, ids []string) (out []prompt.File)
 
 // describeFile shows a text by its beginning and end, a compressed text by its beginning, and an archive by its
 // entries.
-func (c *Call) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
+func describeFile(c *Call, r *sandbox.OpenFile) (prompt.File, error) {
 	f := prompt.File{ID: r.ID, Name: c.mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
 	var err error
 	if f.Encoding, err = charsets.GuessFrom(r, r.MediaType); err != nil {
 		return f, err
 	}
 	if f.Encoding != "" {
-		err = c.showText(&f, r)
+		err = showText(c, &f, r)
 		return f, err
 	}
 	if inside := unpacked(r); len(inside) > 0 {
@@ -88,7 +88,7 @@ func (c *Call) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 }
 
 // showText shows the beginning of a text and, if it is cut, its end: there, tables have totals and blank rows.
-func (c *Call) showText(f *prompt.File, r io.ReadSeeker) error {
+func showText(c *Call, f *prompt.File, r io.ReadSeeker) error {
 	most := c.policy.FilePreviewBytes
 	beginning, err := beginningOf(f, r, most-most/8)
 	if err != nil {

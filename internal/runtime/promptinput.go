@@ -25,11 +25,11 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 		Depth: c.depth, Contract: c.terms.contract,
 		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx),
 		Dialect: c.env.Dialect, FetchMax: c.env.FetchMax, Fetches: c.policy.FetchesPerCall,
-		ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
+		ModelContext: modelContext(c.Call), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(),
 		Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
-	files := c.fileRefs()
-	in.Files, in.TakesFiles = c.shownFiles(ctx, files), len(files) > 0
+	files := fileRefs(c.Call)
+	in.Files, in.TakesFiles = shownFiles(c.Call, ctx, files), len(files) > 0
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
@@ -44,7 +44,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 				FailurePolicy: o.predecessor.MadeFor.FailurePolicy}}
 	}
 	if o.kind == provider.KindRepair {
-		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, c.failure(&o.basis)
+		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, failureShown(c.Call, &o.basis)
 		in.FailureMetadata, in.Broke = c.maskData(o.basis.attempt.outcome.Metadata), o.basis.attempt.broke
 	}
 	for _, f := range failures {
@@ -62,7 +62,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 }
 
 // modelContext returns how many tokens the call's model can read and write together, or 0 if that is unknown.
-func (c *Call) modelContext() int {
+func modelContext(c *Call) int {
 	if c.env.ModelContext == nil {
 		return 0
 	}

@@ -101,7 +101,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	// Another call has made the proof while this one waited.
 	if p.done {
-		return c.ownProof(p.broken)
+		return proofFor(c.Call, p.broken)
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
@@ -118,12 +118,12 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		broken.of = c.reader() // other owners' calls may wait for the same proof
 	}
 	p.done, p.broken = true, broken
-	return c.ownProof(broken)
+	return proofFor(c.Call, broken)
 }
 
-// ownProof returns a failed proof, which another call may have found, in the form that this call may keep and show. It
+// proofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
 // returns nil for nil.
-func (c *Call) ownProof(found *judged) *judged {
+func proofFor(c *Call, found *judged) *judged {
 	if found == nil {
 		return nil
 	}

@@ -152,7 +152,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manife
 	j := rec.judge(ctx, a)
 	ended := rec.env.Now()
 	rec.stages.Judge += ended.Sub(began)
-	rec.traceAttempt(&a, began, ended)
+	traceAttempt(rec.answered.selected.Call, &a, began, ended)
 	rec.noteReach(&j)
 	return j
 }
@@ -252,7 +252,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		change.Interface = j.takes // generations of earlier versions have no interface
 	}
 	if j.outcome.OK() {
-		change.Caller, change.Answered = rec.caller(g), rec.answeredInput(j)
+		change.Caller, change.Answered = callerOf(rec.answered.selected.Call, g), answeredInput(rec.answered.selected.Call, j)
 		change.Fixture = rec.provenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
@@ -262,7 +262,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType,
 			agent.Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
 		if !j.misfit || j.misnamed() { // a missing argument proves nothing
-			change.Failure = rec.failureOf(g, j)
+			change.Failure = failureOf(rec.answered.selected.Call, g, j)
 		}
 	}
 	rec.changes = append(rec.changes, change)

@@ -9,14 +9,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
-// registeredWords returns the digest of the registered wording, or "" if the call has a wording of its own.
-func (t *terms) registeredWords() agent.WordingDigest {
-	if t.words == nil || t.words.Own {
-		return ""
-	}
-	return t.words.ByPerson
-}
-
 // madeFor returns MadeFor of the requested program, and the wording that a person confirmed for it. A program that must
 // reproduce its predecessor's answers inherits both.
 func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
@@ -106,7 +98,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 			continue
 		}
 		if r.attempt.result.Failure != nil {
-			return c.brokenExample(r.attempt, &active[i])
+			return brokenExample(c.Call, r.attempt, &active[i])
 		}
 		ids = append(ids, active[i].ID)
 	}

@@ -65,13 +65,3 @@ func (r *Runtime) runningCall(callID string) *opened {
 	defer r.mu.Unlock()
 	return r.running[callID]
 }
-
-// entry returns a log entry for a call that is still running.
-func (c *Call) entry() agent.LogEntry {
-	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID,
-		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
-		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args,
-		Kwargs:     c.shown().kwargs,
-		DurationMs: agent.Milliseconds(c.env.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning,
-		Stage: c.progress.Last(), SandboxLevel: string(c.env.Level)}
-}

@@ -44,7 +44,7 @@ func (w *weakness) String() string {
 
 // weaknessOf examines the newest answers of the role's methods. Reasons contain only names that the deliverable
 // declares, and nothing else of a value.
-func (c *Call) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage,
+func weaknessOf(c *Call, ctx context.Context, role string, deliverable json.RawMessage,
 	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
 		known, err := c.env.Store.Evidence(ctx, role, m)
@@ -68,7 +68,7 @@ type weaknesses map[string]weakness
 func (known weaknesses) of(ctx context.Context, c *Call, t *store.RankedTool) weakness {
 	w, seen := known[t.Tool.Role]
 	if !seen && len(known) < maxWeakTools {
-		w = c.weaknessOf(ctx, t.Tool.Role, t.Tool.Deliverable, t.Methods...)
+		w = weaknessOf(c, ctx, t.Tool.Role, t.Tool.Deliverable, t.Methods...)
 		known[t.Tool.Role] = w
 	}
 	return w
@@ -111,7 +111,7 @@ func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q for
 		}
 		t.Methods = []string{k.Method}
 		if t, shown := c.registry(1).tool(ctx, t); shown && len(t.Methods) > 0 {
-			if w := c.weaknessOf(ctx, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
+			if w := weaknessOf(c.Call, ctx, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
 				e.add(prompt.Public(fmt.Sprintf(
 					"answers of %s.%s, which the program called, were weak, %s: a contract that you delegate with can demand more", k.Role, k.Method, &w)))
 			}

@@ -97,14 +97,14 @@ func TestAFailedProofOfAnotherCall(t *testing.T) {
 		outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
 		c := &Call{id: "call_now", session: agent.Session{Owner: owner}}
-		if own := c.ownProof(found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
+		if own := proofFor(c, found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
 			found.outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
 	found = &judged{attempted: attempted{id: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
-	if own := (&Call{id: "call_now",
-		session: agent.Session{Owner: "ben"}}).ownProof(found); own.id != "call_now.ex_1.2" ||
+	if own := proofFor((&Call{id: "call_now",
+		session: agent.Session{Owner: "ben"}}), found); own.id != "call_now.ex_1.2" ||
 		own.outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}
