@@ -50,15 +50,15 @@ func (a *adoption) beyond() *agent.Effects {
 // program reaches beyond its predecessor; nil means nothing.
 func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
-	said := fmt.Sprintf("the program of %s.%s waits for a person's approval: ", rec.role, rec.method)
+	said := fmt.Sprintf("the program of %s.%s waits for a person's approval: ", rec.Role, rec.Method)
 	if beyond != nil {
 		a := rec.approvalOfReach(beyond)
 		o := agent.Failed(agent.ErrDenied, said+a.Message)
 		o.Metadata = map[string]any{"approve": a.Request, "lacks": a.Details}
 		return o
 	}
-	o := agent.Failed(agent.ErrDenied, said+"recurgentd tools approve "+shellWord(rec.role)+" "+shellWord(rec.method))
-	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
+	o := agent.Failed(agent.ErrDenied, said+"recurgentd tools approve "+shellWord(rec.Role)+" "+shellWord(rec.Method))
+	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.Role, rec.Method) + "/approve"}
 	return o
 }
 
@@ -120,7 +120,7 @@ func (a *answered) adopt() (CallResult, error) {
 		return a.persist()
 	}
 	// Lock order: the candidate first, then its method.
-	unlock := a.r.lockAdoption(turns.Method{Role: a.role, Method: a.method})
+	unlock := a.r.lockAdoption(turns.Method{Role: a.Role, Method: a.Method})
 	defer unlock()
 	before, generation := len(a.changes), a.generation
 	for range adoptionTries {
@@ -152,11 +152,11 @@ func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 func (a *answered) countUnkept(now *agent.Artifact) {
 	if a.switchedOff() || now != nil && now.Quarantined {
 		a.unkept = true
-		a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started,
+		a.changes = append(a.changes, agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started,
 			Unkept: true})
 		return
 	}
-	a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started,
+	a.changes = append(a.changes, agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started,
 		Result: agent.ClassOK, ResultOf: agent.NoGeneration})
 }
 
@@ -164,7 +164,7 @@ func (a *answered) countUnkept(now *agent.Artifact) {
 // the meantime; then nothing was committed.
 func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	cand := a.adopting.candidate
-	now, err := a.env.Store.Artifact(a.env.Within(), a.role, a.method)
+	now, err := a.Env.Store.Artifact(a.Env.Within(), a.Role, a.Method)
 	decided := int64(0)
 	if err == nil {
 		decided = now.AdoptionRevision()
@@ -179,7 +179,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if heldMeanwhile(a.artifact, now) {
 		return a.persistUnkept(now) // a person's operation takes precedence over a forged program
 	}
-	unlooked := a.underSwitch() && cand.predecessor == nil && now.Current() != nil
+	unlooked := a.UnderSwitch() && cand.predecessor == nil && now.Current() != nil
 	if unlooked || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
 		return a.persistUnkept(now) // the examples or the recorded answers changed since the proof
 	}
@@ -197,16 +197,16 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if change.Generation = &g; a.source != agent.SourcePersisted {
 		a.generation = g.ID
 	}
-	change.Aside = a.underSwitch()
-	if a.terms.words != nil {
-		change.Words = a.terms.words.ByPerson
+	change.Aside = a.UnderSwitch()
+	if a.terms.Words != nil {
+		change.Words = a.terms.Words.ByPerson
 	}
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}
 	// the program holds what the correction must hold
 	if now.Correction.Pending() && !change.Aside && len(g.Breaks) == 0 {
-		change.Correction = corrected(now.Correction, &g, a.policy)
+		change.Correction = corrected(now.Correction, &g, a.Policy)
 	}
 	a.changes = append(a.changes, change)
 	res, err := a.persist()
@@ -219,19 +219,19 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 // adoptedResult returns the change that counts the candidate's attempt.
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
-	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result,
-		SessionID: a.session.ID,
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started, Result: a.adopting.result,
+		SessionID: a.Session.ID,
 		Checked:   j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines,
-		Owner: agent.LoggedOwner(a.reader()), Unrun: j.misfit}
+		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.misfit}
 	if a.outcome.OK() {
-		change.Caller = callerOf(a.selected.Call, &a.adopting.candidate.generation)
-		change.Fixture, change.Answered = a.adopting.fixture, answeredInput(a.selected.Call, *j)
+		change.Caller = callerOf(a.Call, &a.adopting.candidate.generation)
+		change.Fixture, change.Answered = a.adopting.fixture, answeredInput(a.Call, *j)
 		if j.outcome.OK() {
 			change.Effects = j.firstSeen(nil)
 		}
-		change.Grow = a.policy.Effects == agent.EffectsObserve
+		change.Grow = a.Policy.Effects == agent.EffectsObserve
 	} else {
-		change.ErrorType, change.Reason = a.outcome.ErrorType, agent.Clip(a.mask(a.outcome.ErrorMessage), 400)
+		change.ErrorType, change.Reason = a.outcome.ErrorType, agent.Clip(a.Mask(a.outcome.ErrorMessage), 400)
 	}
 	return change
 }

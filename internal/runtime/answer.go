@@ -96,7 +96,7 @@ func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 	a.ran(source, &cand.generation, j)
 	a.fresh = cand
 	if a.facts == nil {
-		a.facts = a.env.Facts.Of(&cand.generation)
+		a.facts = a.Env.Facts.Of(&cand.generation)
 	}
 }
 
@@ -106,7 +106,7 @@ func (a *answered) keep(j judged) agent.Outcome {
 	if j.result.Facts != nil {
 		a.facts = j.result.Facts
 	}
-	if j.outcome.OK() && a.depth == 0 {
+	if j.outcome.OK() && a.Depth == 0 {
 		a.context = j.result.Context
 	}
 	return j.outcome

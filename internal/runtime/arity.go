@@ -45,10 +45,10 @@ func (j *judged) explain() {
 // parameter takes the name that the call uses for it. A parameter that the call lacks becomes optional if the program
 // can do without it.
 func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
-	fit := w.fit(out)
-	out.Adopt(len(w.args), w.kwargs, fit.Unknown)
+	fit := w.Fit(out)
+	out.Adopt(len(w.Args), w.Kwargs, fit.Unknown)
 	if out.Binds() {
-		fit = w.fit(out)
+		fit = w.Fit(out)
 		out.Relax(fit.Missing, programs.Inferred(facts))
 	}
 }
@@ -57,8 +57,8 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 // successor must declare them if its predecessor accepts the call. The check is skipped if the program was requested
 // because of such arguments, or answers one call only: it may turn out not to need them.
 func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
-	fit := w.fit(out)
-	if !fit.Beyond() && len(fit.Skipped) == 0 || !w.binds(out) || q.predecessor != nil && !w.ranOn(q) {
+	fit := w.Fit(out)
+	if !fit.Beyond() && len(fit.Skipped) == 0 || !w.Binds(out) || q.predecessor != nil && !w.ranOn(q) {
 		return nil
 	}
 	var wrong []string
@@ -69,7 +69,7 @@ func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
 	}
 	if fit.Surplus > 0 {
 		wrong = append(wrong, fmt.Sprintf(
-			"the call gives %d positional arguments, of which %d %s declared: read call.Arg(%d, ...) too and declare it", len(w.args), len(out.Parameters), isAre(len(out.Parameters)), len(out.Parameters)))
+			"the call gives %d positional arguments, of which %d %s declared: read call.Arg(%d, ...) too and declare it", len(w.Args), len(out.Parameters), isAre(len(out.Parameters)), len(out.Parameters)))
 	}
 	if len(fit.Unknown) > 0 {
 		wrong = append(wrong, fmt.Sprintf("the call gives by name what is not declared: read and declare %s",
@@ -91,8 +91,8 @@ func (w *writer) ranOn(q forgeRequest) bool {
 		w.decision.Reason == selection.ReasonNotCacheable {
 		return false
 	}
-	fit := w.fit(q.predecessor.Interface)
-	return !w.binds(q.predecessor.Interface) || !fit.Beyond()
+	fit := w.Fit(q.predecessor.Interface)
+	return !w.Binds(q.predecessor.Interface) || !fit.Beyond()
 }
 
 // ignoredAgain counts an answer by a program that was meant to read the call's arguments but does not. The program is
@@ -105,7 +105,7 @@ func (rec *recovery) ignoredAgain(cand *candidate, j judged) {
 	}
 	if g := rec.decision.Generation; g != nil && j.class == agent.ClassOK && len(cand.proof.kept) > 0 &&
 		cand.generation.CacheabilityReason == cacheIgnored {
-		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
-			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.args), rec.kwargs)})
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
+			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
 	}
 }

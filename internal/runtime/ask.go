@@ -39,15 +39,15 @@ func (h *host) Predict(ctx context.Context, signature,
 		return nil, refused
 	}
 	c := h.call
-	began := c.env.Now()
-	span := c.span.Ask(q.Model, began)
-	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.traceID), c.env.Owner(c.owner)
-	q.Charge = c.charge()
-	res, err := predict.Run(ctx, c.env.Provider, q)
+	began := c.Env.Now()
+	span := c.Span.Ask(q.Model, began)
+	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.TraceID), c.Env.Owner(c.Owner)
+	q.Charge = c.Charge()
+	res, err := predict.Run(ctx, c.Env.Provider, q)
 	outcome, cost := predict.Answered(err, res.Usage)
-	ended := c.env.Now()
+	ended := c.Env.Now()
 	span.Answered(outcome, res.Model, cost, ended)
-	c.env.Metrics.ObserveProvider(outcome, ended.Sub(began), cost, c.traceID)
+	c.Env.Metrics.ObserveProvider(outcome, ended.Sub(began), cost, c.TraceID)
 	h.predicted.Add(cost)
 	if err != nil {
 		return nil, h.unasked(err)
@@ -59,21 +59,21 @@ func (h *host) Predict(ctx context.Context, signature,
 // because a repaired program must not start with the budget that the failed one used up.
 func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
 	c := h.call
-	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements,
+	q := predict.Request{Model: c.Model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements,
 		Bytes: maxAsked}}
 	var err error
 	if q.Signature, err = contract.ParseSignature(signature); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: err.Error()}
 	}
 	q.Bare = isAsk(q.Signature)
-	masked, _ := c.maskJSON(inputs)
+	masked, _ := c.MaskJSON(inputs)
 	if err := json.Unmarshal(masked, &q.Inputs); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: "the inputs are no object: " + err.Error()}
 	}
 	if _, err := predict.Messages(q); err != nil {
 		return q, h.unasked(err)
 	}
-	switch most := c.policy.PredictBudget; {
+	switch most := c.Policy.PredictBudget; {
 	case most == 0:
 		return q, &sandbox.AuthoredError{Type: agent.ErrDenied,
 			Message: "programs may not ask the model here (policy predict_budget)"}

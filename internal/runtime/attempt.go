@@ -56,38 +56,38 @@ const maxSleep = 30 * time.Second
 // run runs a stored generation or a candidate for the call, within the limits of the guard. If the arguments do not fit
 // the generation's interface, nothing runs and misfit is set.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation, guard *manifestGuard) attempted {
-	s.reveal(g.Interface) // before the program passes its arguments on to nested calls
-	a := attempted{id: attemptID, program: g, takes: g.Interface, fit: s.fit(g.Interface), guard: guard}
-	if a.misfit = s.binds(g.Interface) && !a.fit.OK(); a.misfit {
+	s.Reveal(g.Interface) // before the program passes its arguments on to nested calls
+	a := attempted{id: attemptID, program: g, takes: g.Interface, fit: s.Fit(g.Interface), guard: guard}
+	if a.misfit = s.Binds(g.Interface) && !a.fit.OK(); a.misfit {
 		return a
 	}
 	h := &host{call: s.Call, r: s.r, attempt: attemptID, program: g, guard: guard}
-	args, kwargs := g.Arrange(s.args, s.kwargs)
-	if len(args) != len(s.args) || !bytes.Equal(kwargs, s.kwargs) {
+	args, kwargs := g.Arrange(s.Args, s.Kwargs)
+	if len(args) != len(s.Args) || !bytes.Equal(kwargs, s.Kwargs) {
 		a.args, a.kwargs = args, kwargs
 	}
 	q := sandbox.Request{
-		Program: programOf(g), Owner: s.env.Owner(s.owner),
-		Role: s.role, Method: s.method, CallID: s.id, TraceID: s.traceID, Depth: s.depth,
-		Args: args, Kwargs: kwargs, Context: s.memory, InputHistory: s.inputHistory,
-		Now: s.env.Now(), Seed: Seed(s.id), Timeout: s.env.RunTimeout, Fetches: s.policy.FetchesPerCall,
-		Sleep: max(1, maxSleep-time.Duration(s.slept.Load())), End: s.deadline,
-		Guard: h.guard.ofFetch(), Writes: &s.tree.writes,
+		Program: programOf(g), Owner: s.Env.Owner(s.Owner),
+		Role: s.Role, Method: s.Method, CallID: s.ID, TraceID: s.TraceID, Depth: s.Depth,
+		Args: args, Kwargs: kwargs, Context: s.memory, InputHistory: s.InputHistory,
+		Now: s.Env.Now(), Seed: Seed(s.ID), Timeout: s.Env.RunTimeout, Fetches: s.Policy.FetchesPerCall,
+		Sleep: max(1, maxSleep-time.Duration(s.Slept.Load())), End: s.Deadline,
+		Guard: h.guard.ofFetch(), Writes: &s.Tree.Writes,
 	}
-	a.granted = time.Until(s.deadline)
-	s.tree.writes.Return(s.begins)
-	a.result = s.env.Sandbox.Run(ctx, q, h)
-	s.slept.Add(int64(a.result.Effects.Slept))
+	a.granted = time.Until(s.Deadline)
+	s.Tree.Writes.Return(s.Begins)
+	a.result = s.Env.Sandbox.Run(ctx, q, h)
+	s.Slept.Add(int64(a.result.Effects.Slept))
 	if engine, tier := a.ranOn(a.result.Facts); tier != "" {
-		s.env.Metrics.Run(engine, tier)
+		s.Env.Metrics.Run(engine, tier)
 	}
 	if a.takes == nil {
 		a.takes = programs.InterfaceOf(g, a.result.Facts)
-		a.fit = s.fit(a.takes)
+		a.fit = s.Fit(a.takes)
 	}
-	s.reveal(a.takes)
-	s.maskFetches(a.result.Effects.Fetches)
-	s.drafts = append(s.drafts, h.drafts...)
+	s.Reveal(a.takes)
+	s.MaskFetches(a.result.Effects.Fetches)
+	s.Drafts = append(s.Drafts, h.drafts...)
 	for _, d := range h.drafts {
 		a.made = append(a.made, d.MediaType())
 	}

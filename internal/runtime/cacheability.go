@@ -23,15 +23,15 @@ const CacheStable = "stable_method_default"
 // answer.
 func (c *selected) cacheability(f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
-	case c.dispatch():
+	case c.Dispatch():
 		return false, cacheDispatch
-	case !c.hasArgs() || f.UsesArgs || takes.Binds(): // a program that declares no parameters gets no arguments
-	case baked(f.Literals, c.args, c.kwargs):
+	case !c.HasArgs() || f.UsesArgs || takes.Binds(): // a program that declares no parameters gets no arguments
+	case baked(f.Literals, c.Args, c.Kwargs):
 		return false, cacheBaked
 	default:
 		return false, cacheIgnored
 	}
-	if c.depth > 0 && !c.terms.contract.Empty() {
+	if c.Depth > 0 && !c.terms.Contract.Empty() {
 		return true, cacheDelegated
 	}
 	return true, CacheStable

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
@@ -16,34 +17,37 @@ func TestCacheability(t *testing.T) {
 	purpose := &agent.Contract{Purpose: "adds"}
 	tests := []struct {
 		name     string
-		call     *Call
+		call     *call.Call
 		contract *agent.Contract
 		facts    report.Facts
 		want     bool
 		why      string
 	}{
-		{"it uses its arguments", &Call{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
+		{"it uses its arguments", &call.Call{Args: texts("7")}, nil, report.Facts{UsesArgs: true,
+			Literals: []string{"7"}},
 			true, CacheStable},
-		{"there are none", &Call{}, nil, report.Facts{}, true, CacheStable},
-		{"it ignores them", &Call{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
-		{"it ignores keywords", &Call{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
-		{"it declares to take none", &Call{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
+		{"there are none", &call.Call{}, nil, report.Facts{}, true, CacheStable},
+		{"it ignores them", &call.Call{Args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false,
+			cacheIgnored},
+		{"it ignores keywords", &call.Call{Kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false,
+			cacheIgnored},
+		{"it declares to take none", &call.Call{Args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
 			CacheStable},
-		{"an argument stands in it", &Call{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
+		{"an argument stands in it", &call.Call{Args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
 			false, cacheBaked},
-		{"a keyword's value stands in it", &Call{kwargs: json.RawMessage(`{"n":7}`)}, nil,
+		{"a keyword's value stands in it", &call.Call{Kwargs: json.RawMessage(`{"n":7}`)}, nil,
 			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
-		{"a dispatch method", &Call{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
-		{"delegated with a contract", &Call{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
-		{"delegated without", &Call{depth: 1}, nil, report.Facts{}, true, CacheStable},
-		{"a contract of a client's", &Call{}, purpose, report.Facts{}, true, CacheStable},
+		{"a dispatch method", &call.Call{Method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
+		{"delegated with a contract", &call.Call{Depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
+		{"delegated without", &call.Call{Depth: 1}, nil, report.Facts{}, true, CacheStable},
+		{"a contract of a client's", &call.Call{}, purpose, report.Facts{}, true, CacheStable},
 	}
 	for _, tt := range tests {
-		tt.call.policy = &p
-		if tt.call.kwargs == nil {
-			tt.call.kwargs = json.RawMessage("{}")
+		tt.call.Policy = &p
+		if tt.call.Kwargs == nil {
+			tt.call.Kwargs = json.RawMessage("{}")
 		}
-		s := &selected{Call: tt.call, terms: terms{contract: tt.contract}}
+		s := &selected{Call: tt.call, terms: call.Terms{Contract: tt.contract}}
 		takes := &agent.Interface{Origin: agent.OriginInferred}
 		if strings.Contains(tt.name, "declares") {
 			takes.Origin = agent.OriginDeclared

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -46,13 +47,13 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 	go func() {
 		res, err := c.perform(ctx)
 		if err != nil {
-			r.env.Logger.Error().Err(err).Str("call_id", c.id).Msg("an asynchronous call was not kept")
+			r.env.Logger.Error().Err(err).Str("call_id", c.ID).Msg("an asynchronous call was not kept")
 			res = CallResult{Err: err}
 		}
 		result <- res
 		close(result)
 	}()
-	return c.id, result, nil
+	return c.ID, result, nil
 }
 
 // perform waits for the session's turn and takes an opened call through the remaining phases.
@@ -63,10 +64,10 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	}
 	c.hasTurn = true
 	defer c.leaveTurn()
-	turn := c.env.Now()
-	c.span.Stage("queue", c.started, turn)
+	turn := c.Env.Now()
+	c.Span.Stage("queue", c.Started, turn)
 	done := c.answer(ctx)
-	done.stages.Queue = turn.Sub(c.started)
+	done.stages.Queue = turn.Sub(c.Started)
 	return done.commit()
 }
 
@@ -76,13 +77,13 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 func (c *opened) leaveTurn() {
 	if c.hasTurn {
 		c.hasTurn = false
-		c.r.sessions.Leave(c.session.ID)
+		c.r.sessions.Leave(c.Session.ID)
 	}
 }
 
 // answer finds the call's answer: from a setter, or from a program that it selects, runs and judges.
 func (c *opened) answer(ctx context.Context) *answered {
-	if key := setterKey(c.method); key != "" {
+	if key := call.SetterKey(c.Method); key != "" {
 		return c.set(key)
 	}
 	s, err := c.choose(ctx)
@@ -91,7 +92,7 @@ func (c *opened) answer(ctx context.Context) *answered {
 	}
 	// A warm call reports no progress, so it pays nothing for events.
 	if s.decision.Decision != agent.DecideRun {
-		c.progress.Add(progress.Selected, s.decision.Logged())
+		c.Progress.Add(progress.Selected, s.decision.Logged())
 	}
 	return s.serve(ctx, c)
 }
@@ -101,9 +102,9 @@ func (c *opened) set(key string) *answered {
 	done := &answered{open: c, selected: selected{Call: &c.Call, r: c.r,
 		decision: selection.Decision{Decision: agent.DecideNone,
 			Reason: selection.ReasonSetter}},
-		outcome: agent.Outcome{Status: agent.StatusOK, Value: c.args[0]}}
-	if c.depth == 0 {
-		done.context = &agent.ContextChange{Set: map[string]json.RawMessage{key: c.args[0]}}
+		outcome: agent.Outcome{Status: agent.StatusOK, Value: c.Args[0]}}
+	if c.Depth == 0 {
+		done.context = &agent.ContextChange{Set: map[string]json.RawMessage{key: c.Args[0]}}
 	}
 	return done
 }
@@ -125,7 +126,7 @@ func (c *opened) storeFailed(ctx context.Context, err error) *answered {
 		done.outcome, done.class = interrupt.Outcome(ctx)
 		return done
 	}
-	c.env.Logger.Error().Err(err).Str("call_id", c.id).Msg("the store could not be read for a call")
+	c.Env.Logger.Error().Err(err).Str("call_id", c.ID).Msg("the store could not be read for a call")
 	return &answered{open: c, selected: selected{Call: &c.Call, r: c.r},
 		outcome: agent.Failed(agent.ErrResourceExhausted,
 			"the daemon could not read what it needs for this call")}

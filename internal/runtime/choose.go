@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -14,9 +15,9 @@ import (
 // A selected call knows its contract, its context, and the decision about its program. It is a value: a phase that
 // reads the artifact again makes a new one. Flights read it concurrently.
 type selected struct {
-	*Call
+	*call.Call
 	r        *Runtime
-	terms    terms
+	terms    call.Terms
 	memory   map[string]json.RawMessage // the session's context; empty for nested calls
 	artifact *agent.Artifact            // nil if none is stored
 	decision selection.Decision
@@ -27,28 +28,28 @@ type selected struct {
 
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
-	began := c.env.Now()
+	began := c.Env.Now()
 	s := selected{Call: &c.Call, r: c.r}
 	var err error
-	if early := c.early; early != nil && c.place.Ahead == 0 {
-		s.terms, c.early = *early, nil
-	} else if s.terms, err = c.resolveTerms(ctx); err != nil {
+	if early := c.Early; early != nil && c.place.Ahead == 0 {
+		s.terms, c.Early = *early, nil
+	} else if s.terms, err = c.ResolveTerms(ctx); err != nil {
 		return s, err
 	}
-	if c.depth > 0 {
+	if c.Depth > 0 {
 		s.memory = map[string]json.RawMessage{}
-	} else if s.memory, err = c.env.Store.Context(ctx, c.session.ID); err != nil {
+	} else if s.memory, err = c.Env.Store.Context(ctx, c.Session.ID); err != nil {
 		return s, err
 	}
-	a, err := c.env.Store.Artifact(ctx, c.role, c.method)
+	a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return s, err
 	}
 	s = s.of(a)
-	s.reveal(a.Takes())
-	ended := c.env.Now()
+	s.Reveal(a.Takes())
+	ended := c.Env.Now()
 	s.took = ended.Sub(began)
-	c.span.Stage("select", began, ended)
+	c.Span.Stage("select", began, ended)
 	return s, nil
 }
 
@@ -60,12 +61,12 @@ func (s selected) of(a *agent.Artifact) selected {
 
 // input returns what Select needs to know about the call, with the given artifact.
 func (s *selected) input(a *agent.Artifact) selection.Input {
-	return selection.Input{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args),
-		Kwargs:             s.kwargs,
+	return selection.Input{Role: s.Role, Method: s.Method, HasArgs: s.HasArgs(), Positional: len(s.Args),
+		Kwargs:             s.Kwargs,
 		Artifact:           a,
-		CheckedFingerprint: checkedOf(a, s.terms.checked, s.terms.written), Words: s.terms.registeredWords(),
-		Policy: s.policy, Now: s.started, ImportAllowed: s.env.AllowImport, IgnoresArgs: s.env.Facts.IgnoresArgs,
-		Intact: s.env.Intact.Has}
+		CheckedFingerprint: checkedOf(a, s.terms.Checked, s.terms.Written), Words: s.terms.RegisteredWords(),
+		Policy: s.Policy, Now: s.Started, ImportAllowed: s.Env.AllowImport, IgnoresArgs: s.Env.Facts.IgnoresArgs,
+		Intact: s.Env.Intact.Has}
 }
 
 // checkedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the one
@@ -87,5 +88,5 @@ func (r *Runtime) Reselect(in selection.Input) selection.Decision {
 // prove the program that answers instead. The call behaves as if nothing were stored, except that people's decisions
 // still apply.
 func (s *selected) switchedOff() bool {
-	return s.underSwitch() || s.decision.Reason == selection.ReasonQuarantined
+	return s.UnderSwitch() || s.decision.Reason == selection.ReasonQuarantined
 }

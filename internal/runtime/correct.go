@@ -165,7 +165,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 		return r.unlessAway(err, time.Time{})
 	}
 	q := correctionRequest(rec.decision.Generation)
-	if !rec.policy.RepairEnabled {
+	if !rec.Policy.RepairEnabled {
 		q.kind = provider.KindForge
 	}
 	cand, failure := rec.forgeCorrection(ctx, q)
@@ -228,7 +228,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
 		return nil
 	}
-	if rec.policy.ApprovalRequired && !g.Approved || rec.policy.NewReach == agent.ReachAsk &&
+	if rec.Policy.ApprovalRequired && !g.Approved || rec.Policy.NewReach == agent.ReachAsk &&
 		rec.artifact.AwaitsReach(g) {
 		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID,
 			ChangedAnswers: len(g.ChangedAnswers)}

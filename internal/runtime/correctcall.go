@@ -26,14 +26,14 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 	c := r.newCall(CallRequest{Role: k.Role, Method: k.Method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner,
 		Contract: g.Asked}, agent.Session{ID: v.SessionID, Role: k.Role, Owner: judged.Owner})
 	if g.CallersContract && g.Asked == nil && judged.Role == k.Role {
-		c.asked = judged.Contract // programs of earlier versions did not store the contract
+		c.Asked = judged.Contract // programs of earlier versions did not store the contract
 	}
 	s := selected{Call: &c.Call, r: r, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
 		Reason:     selection.ReasonCorrection,
 		Generation: g}}
-	if s.terms, err = c.resolveTerms(ctx); err == nil && g.CallersContract &&
-		(!s.terms.own || s.terms.checked != g.CheckedFingerprint) {
+	if s.terms, err = c.ResolveTerms(ctx); err == nil && g.CallersContract &&
+		(!s.terms.Own || s.terms.Checked != g.CheckedFingerprint) {
 		err = errContractUnknown
 	}
-	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}, err
+	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.Policy)}, err
 }

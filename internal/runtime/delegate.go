@@ -59,12 +59,12 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 // register updates the registry if the delegated contract is stricter than the registered one.
 func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sandbox.AuthoredError {
 	for range mostToolRaces {
-		was, err := h.call.env.Store.Tool(ctx, role)
+		was, err := h.call.Env.Store.Tool(ctx, role)
 		known := err == nil
 		if !known && !errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		next := agent.Tool{Role: role, Contract: *k, Owner: h.call.owner, CreatedAt: h.call.env.Now()}
+		next := agent.Tool{Role: role, Contract: *k, Owner: h.call.Owner, CreatedAt: h.call.Env.Now()}
 		if known {
 			var more bool
 			if next, more = h.strengthened(was, k); !more {
@@ -75,7 +75,7 @@ func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sa
 			h.holdsAlone(role, reason)
 			return nil
 		}
-		_, err = h.call.env.Store.PutTool(ctx, next, was.Revision, nil)
+		_, err = h.call.Env.Store.PutTool(ctx, next, was.Revision, nil)
 		switch {
 		case err == nil:
 			h.registered(was, next)
@@ -96,7 +96,7 @@ func (h *host) registered(was, next agent.Tool) {
 	if was.Revision > 0 {
 		h.kept++
 	}
-	if o := next.Proposals.Of(h.call.owner); o != nil && was.Proposals.Find(o.ID) == nil {
+	if o := next.Proposals.Of(h.call.Owner); o != nil && was.Proposals.Find(o.ID) == nil {
 		h.warnings = append(h.warnings, "the stricter contract for "+next.Role+
 			" waits for a person's decision in the inbox")
 	}
@@ -118,7 +118,8 @@ func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) st
 		store.ToolBytes(&was, func(owner string, b store.Bytes) { grown.Add(owner, store.Bytes{}.Minus(b)) })
 	}
 	var full *storage.FullError
-	if more := grown.Of(h.call.owner); more.Tools > 0 && errors.As(h.call.env.Storage.Room(ctx, h.call.owner, more), &full) {
+	if more := grown.Of(h.call.Owner); more.Tools > 0 && errors.As(h.call.Env.Storage.Room(ctx, h.call.Owner, more),
+		&full) {
 		return "there is no room to keep it: " + full.Error()
 	}
 	return ""
@@ -144,7 +145,7 @@ func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, m
 // owns reports whether the program may change the tool's contract itself: the contract was not made by a person, and
 // the program, its call and the contract have the same owner.
 func (h *host) owns(t *agent.Tool) bool {
-	r := h.call.asker()
+	r := h.call.Asker()
 	return !t.ByPerson && (r.SeesAll() || t.Owner == r.Owner && h.program != nil && h.program.Owner == r.Owner)
 }
 
@@ -167,14 +168,14 @@ func improved(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 // proposed returns the tool with the contract as a proposal if it is stricter than the tool's contract and than the
 // owner's earlier proposal.
 func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
-	waits := t.Proposals.Of(h.call.owner)
+	waits := t.Proposals.Of(h.call.Owner)
 	if waits != nil && bytes.Equal(waits.Contract.Deliverable, k.Deliverable) || !stricter(k, &t.Contract) ||
 		waits != nil && !stricter(k, &waits.Contract) {
 		return t, false
 	}
 	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)),
-		Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.owner,
-		By: h.call.role + "." + h.call.method, CreatedAt: h.call.env.Now().UTC()}
+		Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.Owner,
+		By: h.call.Role + "." + h.call.Method, CreatedAt: h.call.Env.Now().UTC()}
 	if t.Proposals.Known(o.Checked) || t.Proposals.Known(short(contract.WrittenFingerprint(k))) {
 		return t, false
 	}

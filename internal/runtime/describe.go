@@ -23,7 +23,7 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 	out, err := programs.Declared(reply.Declaration, facts)
 	var order *agent.OrderError
 	if errors.As(err, &order) {
-		if own && len(w.args) > order.Place { // nobody knows which parameter the argument is for
+		if own && len(w.Args) > order.Place { // nobody knows which parameter the argument is for
 			return nil, refusedInterface(err)
 		}
 		err = nil
@@ -48,7 +48,7 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 	out.Succeed(q.predecessor.Interface)
 	if broken := out.Breaks(q.predecessor.Interface); broken != "" {
 		return nil, refusedInterface(errors.New(broken + "; callers of the program that it replaces rely on " +
-			q.predecessor.Interface.Signature(w.method)))
+			q.predecessor.Interface.Signature(w.Method)))
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -33,13 +34,13 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 		return nil, false
 	}
 	a = &judged{attempted: attempted{id: d.id, program: g, takes: g.Interface,
-		fit: c.fitOf(g.Interface, d.args, d.kwargs)}, stage: stageProof, of: d.of}
-	if a.misfit = c.binds(g.Interface) && !a.fit.OK() && !d.earlier; a.misfit {
-		a.outcome, a.class, a.guard = misfits(&a.fit, g.Interface, c.method), agent.ClassAuthored, h.guard
+		fit: c.FitOf(g.Interface, d.args, d.kwargs)}, stage: stageProof, of: d.of}
+	if a.misfit = c.Binds(g.Interface) && !a.fit.OK() && !d.earlier; a.misfit {
+		a.outcome, a.class, a.guard = misfits(&a.fit, g.Interface, c.Method), agent.ClassAuthored, h.guard
 		a.explain()
 		return a, true
 	}
-	a.result = c.env.Sandbox.Run(ctx, q, h)
+	a.result = c.Env.Sandbox.Run(ctx, q, h)
 	discard(h.drafts)
 	a.denied, a.guard = h.refused, h.guard
 	switch res := a.result; {
@@ -80,11 +81,11 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 	if h.guard == nil {
 		h.guard = c.guard()
 	}
-	return sandbox.Request{Canonical: Canonical(c.rules),
-		Program: programOf(g), Owner: c.runsFor(d.of), Role: c.role, Method: c.method, CallID: d.callID,
-		TraceID: c.traceID, Depth: c.depth,
-		Args: args, Kwargs: kwargs, Context: memory, Now: c.env.Now(), Seed: Seed(d.callID), Timeout: c.env.RunTimeout,
-		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.policy.FetchesPerCall,
+	return sandbox.Request{Canonical: call.Canonical(c.Rules),
+		Program: programOf(g), Owner: c.RunsFor(d.of), Role: c.Role, Method: c.Method, CallID: d.callID,
+		TraceID: c.TraceID, Depth: c.Depth,
+		Args: args, Kwargs: kwargs, Context: memory, Now: c.Env.Now(), Seed: Seed(d.callID), Timeout: c.Env.RunTimeout,
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.Policy.FetchesPerCall,
 		Guard: h.guard.ofFetch(),
 	}, h, true
 }
@@ -93,7 +94,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage,
 	kwargs json.RawMessage) agent.Outcome {
 	n := h.nested(role, method, args, kwargs)
-	if refused := n.overBudget(); refused != "" {
+	if refused := n.OverBudget(); refused != "" {
 		return agent.Failed(agent.ErrBudgetExceeded, refused)
 	}
 	s, err := n.choose(ctx)
@@ -107,7 +108,7 @@ func (h *host) dryCall(ctx context.Context, role, method string, args []json.Raw
 		h.refused = true
 		return agent.Failed(agent.ErrDenied, "no program serves "+role+"."+method+", and none is forged for a dry run")
 	}
-	a, _ := s.dryRun(ctx, g, dryRun{id: n.id, callID: n.id, args: n.args, kwargs: n.kwargs, denied: h.denied})
+	a, _ := s.dryRun(ctx, g, dryRun{id: n.ID, callID: n.ID, args: n.Args, kwargs: n.Kwargs, denied: h.denied})
 	h.refused = h.refused || a.denied
-	return n.named(a.outcome)
+	return n.Named(a.outcome)
 }

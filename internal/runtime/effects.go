@@ -21,10 +21,10 @@ type manifestGuard struct {
 // guard returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
 // manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
 func (c *selected) guard() *manifestGuard {
-	if c.policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
+	if c.Policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
 		return nil
 	}
-	return &manifestGuard{role: c.role, method: c.method, manifest: c.artifact.Manifest}
+	return &manifestGuard{role: c.Role, method: c.Method, manifest: c.artifact.Manifest}
 }
 
 // ofFetch returns the guard in the form that sandbox requests take.
@@ -175,8 +175,8 @@ func (rec *recovery) noteReach(j *judged) {
 		if x.what.Empty() {
 			continue
 		}
-		rec.env.Metrics.BeyondManifest(len(x.what.Hosts), len(x.what.Methods), len(x.what.Tools), x.result)
-		rec.env.Logger.Warn().Str("call_id", rec.id).Str("role", rec.role).Str("method", rec.method).Str("generation",
+		rec.Env.Metrics.BeyondManifest(len(x.what.Hosts), len(x.what.Methods), len(x.what.Tools), x.result)
+		rec.Env.Logger.Warn().Str("call_id", rec.ID).Str("role", rec.Role).Str("method", rec.Method).Str("generation",
 			j.program.ID).Str("result", x.result).
 			Strs("hosts", x.what.Hosts).Strs("methods", x.what.Methods).Strs("tools",
 			x.what.Tools).Msg("a program reached beyond its effects manifest")
@@ -197,15 +197,15 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 		switch f := &fetches[i]; {
 		case !f.Write:
 		case f.Mode == fetch.ModeRecorded:
-			rec.env.Metrics.Write(telemetry.WriteRepeated)
+			rec.Env.Metrics.Write(telemetry.WriteRepeated)
 		case !f.Sent && f.ErrorKind == fetch.KindDenied:
-			rec.env.Metrics.Write(telemetry.WriteDenied)
+			rec.Env.Metrics.Write(telemetry.WriteDenied)
 		case !f.Sent:
-			rec.env.Metrics.Write(telemetry.WriteFailed)
+			rec.Env.Metrics.Write(telemetry.WriteFailed)
 		case f.Status == 0:
-			rec.env.Metrics.Write(telemetry.WriteUnknown)
+			rec.Env.Metrics.Write(telemetry.WriteUnknown)
 		default:
-			rec.env.Metrics.Write(telemetry.WriteSent)
+			rec.Env.Metrics.Write(telemetry.WriteSent)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (c *selected) namesUnapproved(g *agent.Generation) *judged {
 	if len(lacks.Hosts) == 0 {
 		return nil
 	}
-	j := &judged{attempted: attempted{id: c.id + ".f", program: g}, stage: stageProof}
+	j := &judged{attempted: attempted{id: c.ID + ".f", program: g}, stage: stageProof}
 	j.unapproved(guard.deny("reach "+strings.Join(lacks.Hosts, ", "), lacks))
 	return j
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -19,23 +20,23 @@ const maxSources = 4
 
 // failureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
 // keep no samples of responses.
-func failureOf(c *Call, g *agent.Generation, j judged) *agent.Failure {
-	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class,
+func failureOf(c *call.Call, g *agent.Generation, j judged) *agent.Failure {
+	f := &agent.Failure{At: c.Started, CallID: c.ID, SessionID: c.Session.ID, Generation: g.ID, Class: j.class,
 		ErrorType: j.outcome.ErrorType,
-		Message:   agent.Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
+		Message:   agent.Clip(c.Mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes,
 			Shape: cmp.Or(got.Outline, got.Shape)}
 		key := classify.Source(got)
 		outline := g.Outlines[key]
 		if was, known := g.Shapes[key]; known && (outline != "" && outline != got.Outline ||
-			!got.Keeps(was, outline, c.env.Words.Of(g))) {
+			!got.Keeps(was, outline, c.Env.Words.Of(g))) {
 			s.WasShape = shapeOfAnother
-			if c.reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
+			if c.Reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
 				s.WasShape = cmp.Or(outline, was)
 			}
 		}
-		if !c.shown().masked || c.shown().known != nil {
+		if !c.Shown().Masked || c.Shown().Known != nil {
 			s.Sample = got.Sample
 		}
 		f.Sources = append(f.Sources, s)
@@ -72,12 +73,12 @@ func (e *evidenceText) add(q prompt.Quote) {
 
 // say adds a line that everybody in the namespace may read.
 func (e *evidenceText) say(format string, args ...any) {
-	e.add(e.c.forAll(fmt.Sprintf(format, args...)))
+	e.add(e.c.ForAll(fmt.Sprintf(format, args...)))
 }
 
 // quote adds a line that only the owner's requests show.
 func (e *evidenceText) quote(owner, format string, args ...any) {
-	e.add(e.c.quote(owner, fmt.Sprintf(format, args...), ""))
+	e.add(e.c.Quote(owner, fmt.Sprintf(format, args...), ""))
 }
 
 // evidence collects for the model what is known apart from the failed code: what programs of the method may reach, why
@@ -94,14 +95,15 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	if a != nil {
 		for i := range a.Verdicts {
 			if v := &a.Verdicts[i]; v.Wrong() {
-				e.verdict(c.ownerOfSession(ctx, v.SessionID), v)
+				e.verdict(c.OwnerOfSession(ctx, v.SessionID), v)
 			}
 		}
 	}
 	e.part(maxFailing)
 	failing := q.basis.attempt
 	if failing.id != "" && failing.program != nil {
-		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", failureOf(c.Call, failing.program, failing), maxSample)
+		e.failure(cmp.Or(failing.of, c.Reader()), "the failing run", failureOf(c.Call, failing.program, failing),
+			maxSample)
 	}
 	if c.switchedOff() { // the rest is about stored programs, which are switched off
 		e.part(maxRemarks)
@@ -111,8 +113,8 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e.part(maxEarlier)
 	if a != nil {
 		for i := range a.Failures {
-			if f := &a.Failures[i]; f.CallID != c.id {
-				e.failure(c.ownerOfSession(ctx, f.SessionID), "an earlier failure", f, maxEarlierSample)
+			if f := &a.Failures[i]; f.CallID != c.ID {
+				e.failure(c.OwnerOfSession(ctx, f.SessionID), "an earlier failure", f, maxEarlierSample)
 			}
 		}
 	}
@@ -142,13 +144,13 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 			errorType, _, _ := strings.Cut(r.Reason, ":")
 			why = c.namedType(errorType)
 		}
-		e.add(c.quote(owner, text+" ("+r.Stage+"): "+r.Reason, text+" ("+r.Stage+"): "+why))
+		e.add(c.Quote(owner, text+" ("+r.Stage+"): "+r.Reason, text+" ("+r.Stage+"): "+why))
 		if r.Hint != "" {
-			e.add(c.quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
+			e.add(c.Quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
 		}
-	} else if last, known := c.r.backoffs.last(backoffKey{Method: turns.Method{Role: c.role, Method: c.method},
-		checked: c.terms.checked}); known && last.message != "" {
-		e.add(c.quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
+	} else if last, known := c.r.backoffs.last(backoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
+		checked: c.terms.Checked}); known && last.message != "" {
+		e.add(c.Quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
 	}
 }
 
@@ -158,8 +160,8 @@ func (c *selected) heldBack(x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
 	}
-	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.clip(string(jsonenc.Array(x.Args))),
-		c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
+	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.Clip(string(jsonenc.Array(x.Args))),
+		c.Clip(string(x.Kwargs)), c.Clip(x.Expect.String()))
 }
 
 // failure adds a failed run: the error, and what the run fetched. Readers other than the owner see only types and
@@ -172,14 +174,14 @@ func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int)
 	if len(f.Unknown) > 0 {
 		in += fmt.Sprintf("; it had keywords that the program does not read, %d of them", len(f.Unknown))
 	}
-	e.add(e.c.quote(owner, fmt.Sprintf("%s ended in %s: %s", what, f.ErrorType, f.Message), in))
+	e.add(e.c.Quote(owner, fmt.Sprintf("%s ended in %s: %s", what, f.ErrorType, f.Message), in))
 	if len(f.Unknown) > 0 {
 		e.quote(owner, "  it had keywords that the program does not read: %s", strings.Join(f.Unknown, ", "))
 	}
 	for _, s := range f.Sources {
 		e.quote(owner, "  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
 		if s.WasShape != "" {
-			e.add(e.c.quote(owner, fmt.Sprintf("  the shape of the response is now %s; at the last good run it was %s",
+			e.add(e.c.Quote(owner, fmt.Sprintf("  the shape of the response is now %s; at the last good run it was %s",
 				s.Shape, s.WasShape), "  the shape of a response had changed"))
 		}
 		if s.Sample != "" {
@@ -193,7 +195,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	c := e.c
 	x := c.artifact.Example(v.ExampleID)
 	shared := x != nil && x.State == agent.ExampleActive
-	input := fmt.Sprintf("args %s kwargs %s", c.clip(string(jsonenc.Array(v.Args))), c.clip(string(v.Kwargs)))
+	input := fmt.Sprintf("args %s kwargs %s", c.Clip(string(jsonenc.Array(v.Args))), c.Clip(string(v.Kwargs)))
 	say := func(text string) {
 		if shared {
 			e.say("%s", text)
@@ -205,13 +207,13 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	if !shared {
 		form = "an input of the form " + c.outlined(v.Args, v.Kwargs)
 	}
-	e.add(c.quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input,
-		c.clip(answerText(v.Got, v.GotErrorType))),
+	e.add(c.Quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input,
+		c.Clip(answerText(v.Got, v.GotErrorType))),
 		fmt.Sprintf("a person called an answer wrong: %s, answered with %s", form,
 			c.outlinedAnswer(v.Got, v.GotErrorType))))
 	switch {
 	case v.Expected != nil:
-		say("  the right answer is " + c.clip(string(v.Expected)))
+		say("  the right answer is " + c.Clip(string(v.Expected)))
 	case v.ExpectedErrorType != "":
 		say("  the right answer is an error of the type " + v.ExpectedErrorType)
 	}

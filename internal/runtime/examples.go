@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -47,18 +48,18 @@ type exampleRun struct {
 // runExample runs the generation on the example and compares the answer with the expected one.
 func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example,
 	how exampleRun) ExampleResult {
-	began := c.env.Now()
+	began := c.Env.Now()
 	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
 	if c.outdated(x, how.adaptive) {
 		return r
 	}
-	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context,
+	d := dryRun{id: c.ID + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context,
 		effects: x.Effects, denied: how.denied, guard: how.guard}
 	if x.CallID != "" {
-		d.callID, d.of = x.CallID, c.ownerOfSession(ctx, x.SessionID)
+		d.callID, d.of = x.CallID, c.OwnerOfSession(ctx, x.SessionID)
 	}
 	a, ok := c.dryRun(ctx, g, d)
-	r.DurationMs = agent.Milliseconds(c.env.Now().Sub(began))
+	r.DurationMs = agent.Milliseconds(c.Env.Now().Sub(began))
 	if !ok {
 		return r
 	}
@@ -124,7 +125,7 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // without giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the
 // first attempt that breaks, or an interrupted one; nil means that all hold.
 func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
-	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil,
+	how := exampleRun{adaptive: adaptive, denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: c.guardOf(cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
 	active := c.artifact.ActiveExamples()
@@ -162,10 +163,10 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
 	breaksExample(c.Call, a)
-	a.hint = c.quote(a.of, fmt.Sprintf(
+	a.hint = c.Quote(a.of, fmt.Sprintf(
 		"for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
-		c.clip(string(jsonenc.Array(v.Args))), c.clip(string(v.Kwargs)), c.clip(got),
-		c.clip(answerText(v.Got, v.GotErrorType)), v.Note),
+		c.Clip(string(jsonenc.Array(v.Args))), c.Clip(string(v.Kwargs)), c.Clip(got),
+		c.Clip(answerText(v.Got, v.GotErrorType)), v.Note),
 		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong",
 			c.outlined(v.Args, v.Kwargs)))
 	return a
@@ -181,22 +182,22 @@ func answerOf(a *judged) string {
 
 // brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
-func brokenExample(c *Call, a *judged, x *agent.Example) *judged {
+func brokenExample(c *call.Call, a *judged, x *agent.Example) *judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
-		c.clip(string(jsonenc.Array(x.Args))),
-		c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
+		c.Clip(string(jsonenc.Array(x.Args))),
+		c.Clip(string(x.Kwargs))), c.Clip(x.Expect.String()), answerOf(a), ""
 	if x.Note != "" {
 		note = ". " + x.Note
 	}
 	breaksExample(c, a)
 	a.example = x.ID
-	a.hint = c.quote(cmp.Or(a.of, c.reader()), input+want+", it is "+c.clip(got)+note,
+	a.hint = c.Quote(cmp.Or(a.of, c.Reader()), input+want+", it is "+c.Clip(got)+note,
 		input+want+", it is another"+note)
 	return a
 }
 
 // breaksExample gives an attempt the outcome of one that does not hold an example.
-func breaksExample(c *Call, a *judged) {
+func breaksExample(c *call.Call, a *judged) {
 	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
 		agent.ClassIntrinsic, prompt.BrokeExample
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -79,11 +80,11 @@ func TestDryRuns(t *testing.T) {
 		},
 	}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
 	var examples []agent.Example
 	for i := range 8 {
 		n := string(rune('1' + i))
-		call("m", i+1)
+		invoke("m", i+1)
 		examples = append(examples, example("ex_"+n, "1", n))
 	}
 	broken := example("ex_9", "1", "9")
@@ -150,7 +151,7 @@ func TestDryRuns(t *testing.T) {
 func TestBrokenExample(t *testing.T) {
 	t.Parallel()
 	p := agent.DefaultPolicy()
-	c := &Call{policy: &p}
+	c := &call.Call{Policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
 	a := brokenExample(c, &judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)

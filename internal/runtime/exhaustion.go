@@ -27,7 +27,7 @@ const (
 // their predecessors.
 func (rec *recovery) exhausted(a judged) agent.Outcome {
 	o := a.outcome
-	if rec.depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
+	if rec.Depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
 		return o
 	}
 	public := o

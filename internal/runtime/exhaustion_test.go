@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 )
 
 // The caller's outcome of an exhausted call depends on the stage at which its last attempt ended.
@@ -36,7 +37,7 @@ func TestExhausted(t *testing.T) {
 	exhaust := func(depth int, tr trail, stage, errorType string) (agent.Outcome, agent.Outcome) {
 		o := agent.Failed(errorType, "secret of the program")
 		o.Metadata = map[string]any{"detail": "index"}
-		rec := &recovery{answered: &answered{selected: selected{Call: &Call{depth: depth}}, trail: tr}}
+		rec := &recovery{answered: &answered{selected: selected{Call: &call.Call{Depth: depth}}, trail: tr}}
 		return o, rec.exhausted(judged{stage: stage, outcome: o})
 	}
 	for _, tt := range tests {

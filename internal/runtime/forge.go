@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -21,10 +22,10 @@ type failing struct {
 }
 
 // failureShown returns the prompt's description of the failure.
-func failureShown(c *Call, f *failing) []prompt.Quote {
+func failureShown(c *call.Call, f *failing) []prompt.Quote {
 	message := f.message
 	if message == (prompt.Quote{}) {
-		message = c.mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
+		message = c.Mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
 	}
 	return []prompt.Quote{message, f.attempt.hint}
 }
@@ -123,9 +124,9 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 	if rec.artifact == nil {
 		return
 	}
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed,
-		Rejected: rejectionOf(rec.answered.selected.Call, r, rec.started)}
-	if policyBreach(r.attempt.outcome.ErrorType) && !rec.underSwitch() {
+	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, RepairFailed: repairFailed,
+		Rejected: rejectionOf(rec.Call, r, rec.Started)}
+	if policyBreach(r.attempt.outcome.ErrorType) && !rec.UnderSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates count it
 	}
 	rec.changes = append(rec.changes, change)
@@ -133,12 +134,12 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 
 // rejectionOf returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
 // owner.
-func rejectionOf(c *Call, r rejected, at time.Time) *agent.Rejection {
+func rejectionOf(c *call.Call, r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
-	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
-		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: agent.Clip(c.mask(o.ErrorType+": "+o.ErrorMessage),
+	return &agent.Rejection{At: at, CallID: c.ID, Owner: agent.LoggedOwner(c.Reader()), Trigger: r.trigger,
+		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: agent.Clip(c.Mask(o.ErrorType+": "+o.ErrorMessage),
 			400),
-		Hint: agent.Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture,
+		Hint: agent.Clip(c.Mask(r.attempt.hint.For(c.Reader())), 1200), Fixture: r.attempt.fixture,
 		Example: r.attempt.example}
 }
 
@@ -220,8 +221,8 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 
 // countExhaustion records in the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
-	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled && !rec.underSwitch() {
-		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+	if rec.artifact != nil && stage == stageOutcome && rec.Policy.RepairEnabled && !rec.UnderSwitch() {
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }
@@ -233,7 +234,7 @@ func (s *selected) alone() bool {
 	case selection.ReasonDispatch, selection.ReasonNotCacheable:
 		return true
 	}
-	return s.switchedOff() || s.dispatch()
+	return s.switchedOff() || s.Dispatch()
 }
 
 // personAsked reports whether a person requested the program, by a regeneration or by a verdict. Such a program may
@@ -248,10 +249,10 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if broken := rec.prove(ctx, cand, rec.adaptive, rec.personAsked()); broken != nil {
 		return *broken
 	}
-	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
+	if rec.Policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
 		return judged{}
 	}
-	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
+	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
 		"checksum": cand.generation.CodeChecksum})
 	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
 	if cand.wentBeyond(j.guard) {
@@ -259,7 +260,7 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	}
 	// the program was written for this very call
 	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) {
-		j.class, j.hint = agent.ClassIntrinsic, rec.mine(j.unread()+" to this program. The call gives them.")
+		j.class, j.hint = agent.ClassIntrinsic, rec.Mine(j.unread()+" to this program. The call gives them.")
 	}
 	return j
 }

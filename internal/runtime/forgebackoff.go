@@ -14,10 +14,10 @@ func (r *Runtime) ForgetFailures(role, method string) {
 
 // backoffKey returns the key under which failures to forge for this call count.
 func (s *selected) backoffKey() backoffKey {
-	k := backoffKey{Method: turns.Method{Role: s.role, Method: s.method}, checked: s.terms.checked}
+	k := backoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, checked: s.terms.Checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
 	if s.decision.Reason == selection.ReasonPurposeChanged {
-		k.words = s.terms.registeredWords()
+		k.words = s.terms.RegisteredWords()
 	}
 	return k
 }
@@ -28,7 +28,7 @@ func (s *selected) backingOff() (backoff, bool) {
 	if s.alone() {
 		return backoff{}, false
 	}
-	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.env.Now())
+	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.Env.Now())
 	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
 }
 
@@ -36,11 +36,11 @@ func (s *selected) backingOff() (backoff, bool) {
 // callers' requests.
 func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	errorType := wait.errorType
-	if wait.owner != rec.reader() {
+	if wait.owner != rec.Reader() {
 		errorType = rec.namedType(errorType)
 	}
 	o := agent.Failed(errorType, "no program could be had for this method a moment ago; it is tried again later")
-	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.env.Now()).Milliseconds()}
+	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.Env.Now()).Milliseconds()}
 	o.Retriable = true
 	rec.class = agent.ClassIntrinsic
 	return o
@@ -59,9 +59,9 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
 	case rec.slow:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader(), waited: rec.patience()})
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader(), waited: rec.patience()})
 	case rec.decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader()})
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader()})
 	case rec.alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
@@ -93,7 +93,7 @@ func (rec *recovery) holdHonest(o agent.Outcome) {
 
 // pause delays the next attempt without counting a failure.
 func (rec *recovery) pause(last lapse) {
-	rec.r.backoffs.pause(rec.backoffKey(), last, rec.env.Now(), rec.policy.Backoff)
+	rec.r.backoffs.pause(rec.backoffKey(), last, rec.Env.Now(), rec.Policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
@@ -106,12 +106,12 @@ func (rec *recovery) clearBackoff() {
 	if rec.trail.requested == 0 {
 		return
 	}
-	failed := lapse{errorType: agent.ErrExecution, owner: rec.reader()}
+	failed := lapse{errorType: agent.ErrExecution, owner: rec.Reader()}
 	if len(rec.trail.failures) > 0 { // the failure of the replaced program
 		failed.errorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.env.Now(), rec.policy)
+	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.Env.Now(), rec.Policy)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
@@ -133,9 +133,9 @@ func (a *adoption) proven() bool {
 // unless nil, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	// mask secrets: another call's model request may show it
-	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata)
+	o.ErrorMessage, o.Metadata = rec.Mask(o.ErrorMessage), rec.MaskData(o.Metadata)
 	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
-		owner: rec.reader()}, cand, rec.env.Now(), rec.policy.Backoff)
+		owner: rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.personAsked() || rec.artifact == nil {
 		return
@@ -144,7 +144,7 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	if rec.decision.Reason == selection.ReasonCorrection && c.Attempts >= maxCorrections {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
-	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Correction: c})
 }
 
@@ -152,8 +152,8 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 // failure must not be shown as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
-	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh,
-		rec.env.Now(), rec.policy.Backoff)
+	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.Reader()}, rec.fresh,
+		rec.Env.Now(), rec.Policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
@@ -164,8 +164,8 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.env.Now())
-	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) ||
+	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.Fingerprint, rec.Env.Now())
+	if cand == nil || cand.generation.Reworded(rec.terms.RegisteredWords()) ||
 		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
 		!cand.proof.holds(cand.predecessor, rec.artifact) {
 		return nil

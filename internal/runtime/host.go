@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -26,8 +27,8 @@ const (
 
 // host answers the host calls of one attempt's program.
 type host struct {
-	call     *Call    // the call that the program runs for
-	r        *Runtime // makes nested calls; nil if none are made
+	call     *call.Call // the call that the program runs for
+	r        *Runtime   // makes nested calls; nil if none are made
 	attempt  string
 	program  *agent.Generation // nil in replays and dry runs
 	recorded bool              // the run is a replay and has no effects
@@ -61,7 +62,8 @@ type host struct {
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
+	return &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
+		recorded: true}
 }
 
 // Call makes a nested call and waits for it.
@@ -108,7 +110,7 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 
 // Tools returns the registry as JSON: the best ranked tools that the call's owner may see, within the bounds.
 func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
-	tools, err := h.call.env.Store.RankTools(ctx, h.call.env.Now(), maxToolsShown)
+	tools, err := h.call.Env.Store.RankTools(ctx, h.call.Env.Now(), maxToolsShown)
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +122,9 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 		UsageCount  int64           `json:"usage_count"`
 	}
 	out := make(map[string]json.RawMessage, len(tools))
-	size, view := 0, h.call.registry(maxToolsSeen)
+	size, view := 0, h.call.Registry(maxToolsSeen)
 	for _, t := range tools {
-		t, shown := view.tool(ctx, t)
+		t, shown := view.Tool(ctx, t)
 		if !shown {
 			continue
 		}
@@ -158,12 +160,12 @@ func (h *host) History(ctx context.Context, all, page bool, after, limit int) (j
 		}
 		q = store.HistoryQuery{After: max(0, after), Limit: limit, Bytes: maxHistoryBytes}
 	}
-	return h.call.env.Records(ctx, h.call.session.ID, q)
+	return h.call.Env.Records(ctx, h.call.Session.ID, q)
 }
 
 // Content returns a stored result, or nil if there is none.
 func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error) {
-	v, err := h.call.env.Store.Content(ctx, ref)
+	v, err := h.call.Env.Store.Content(ctx, ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -177,7 +179,7 @@ func (h *host) Revision(ctx context.Context, op string) int64 {
 	if op != "history" {
 		return h.changes
 	}
-	s, err := h.call.env.Store.Session(ctx, h.call.session.ID)
+	s, err := h.call.Env.Store.Session(ctx, h.call.Session.ID)
 	if err != nil {
 		return -1
 	}
@@ -187,6 +189,6 @@ func (h *host) Revision(ctx context.Context, op string) int64 {
 // Building reports that the program waits for the compiler.
 func (h *host) Building() {
 	if h.program != nil {
-		h.call.progress.Add(progress.Building, map[string]any{"checksum": h.program.CodeChecksum})
+		h.call.Progress.Add(progress.Building, map[string]any{"checksum": h.program.CodeChecksum})
 	}
 }

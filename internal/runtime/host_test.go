@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -47,14 +48,14 @@ func historyOf(t *testing.T, r *Runtime, session string) (out []agent.Record) {
 // Nested calls as a program sees them: shapes are recorded, budgets end them, and the root call pays.
 func TestNestedCall(t *testing.T) {
 	t.Parallel()
-	call := func(role, method string) runtimetest.Run {
+	invoke := func(role, method string) runtimetest.Run {
 		return asks(func(ctx context.Context, q sandbox.Request, h sandbox.Host) string {
 			o := h.Call(ctx, role, method, texts("7"), nil)
 			return strings.TrimSpace(string(o.Value) + " " + o.ErrorType + " " + o.ErrorMessage)
 		})
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{
-		"boss": call("helper", "help"), "again": call("loop", "again"), "bad": call("a/b", "m"),
+		"boss": invoke("helper", "help"), "again": invoke("loop", "again"), "bad": invoke("a/b", "m"),
 		"help": runtimetest.Returns(`{"b":1,"a":"x"}`),
 		"many": asks(func(ctx context.Context, _ sandbox.Request, h sandbox.Host) string {
 			var types []string
@@ -126,10 +127,11 @@ func TestDelegate(t *testing.T) {
 		sources["r."+tt.method] = []string{tt.method}
 	}
 	r, _ := scripted(t, &runtimetest.Box{Programs: programs}, sources, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, invoke := conversation(t, r, SessionRequest{Role: "r"})
 	for _, tt := range tests {
 		var got string
-		if err := json.Unmarshal(call(tt.method).Outcome.Value, &got); err != nil || !strings.HasPrefix(got, tt.want) {
+		if err := json.Unmarshal(invoke(tt.method).Outcome.Value, &got); err != nil || !strings.HasPrefix(got,
+			tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.method, got, tt.want)
 		}
 	}
@@ -188,14 +190,14 @@ func TestHostReads(t *testing.T) {
 		Contract: agent.Contract{Purpose: "knows", Deliverable: json.RawMessage(`"text"`)}}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("one")
-	call("nested")
-	if got := string(call("history").Outcome.Value); got != `"on oon o oon oon 3 0"` {
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	invoke("one")
+	invoke("nested")
+	if got := string(invoke("history").Outcome.Value); got != `"on oon o oon oon 3 0"` {
 		t.Errorf("history: %s", got)
 	}
 	var text string
-	if err := json.Unmarshal(call("tools").Outcome.Value, &text); err != nil {
+	if err := json.Unmarshal(invoke("tools").Outcome.Value, &text); err != nil {
 		t.Fatal(err)
 	}
 	var tools map[string]struct {
@@ -221,11 +223,11 @@ func TestHostReads(t *testing.T) {
 			t.Error("a nested result is kept")
 		}
 	}
-	if got := string(call("content", ref).Outcome.Value); got != `"{\"n\":1}\u003cnil\u003e"` &&
+	if got := string(invoke("content", ref).Outcome.Value); got != `"{\"n\":1}\u003cnil\u003e"` &&
 		got != `"{\"n\":1}<nil>"` {
 		t.Errorf("content: %s", got)
 	}
-	if got := string(call("content",
+	if got := string(invoke("content",
 		"content:none").Outcome.Value); !strings.Contains(got, `"`) || strings.Contains(got, "not") {
 		t.Errorf("missing content: %s", got)
 	}
@@ -241,8 +243,8 @@ func TestRefuse(t *testing.T) {
 			h.Revision(ctx, "tools"))
 	})}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"refuses"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	wantReply(t, "refused", call("m"), `"non_serializable_result invalid_input 2" generated`)
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	wantReply(t, "refused", invoke("m"), `"non_serializable_result invalid_input 2" generated`)
 	records := historyOf(t, r, id)
 	if len(records) != 2 || records[0].Role != "tool" || records[0].ErrorType != agent.ErrNonSerializable ||
 		records[0].ProgramSource != agent.SourceNone || string(records[0].Args[0]) != `"NaN"` {
@@ -256,9 +258,9 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
 		"honest": runtimetest.Raises("none", "there is none")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}, "r.e": {"honest"}, "r.forced": {"one"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("m")
-	call("forced")
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	invoke("m")
+	invoke("forced")
 	reason := "nicer"
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "forced", ForceRegenerate: &reason})
 	s, err := r.Session(t.Context(), id)
@@ -279,7 +281,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &host{call: &Call{env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}}, r: r, dry: true}
+	dry := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}}, r: r, dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
@@ -301,7 +303,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &host{call: &Call{env: r.env, policy: r.policy.Load(), session: s, tree: &tree{}, depth: 8}, r: r,
+	deep := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}, Depth: 8}, r: r,
 		dry: true}
 	if o := deep.Call(t.Context(), "r", "m", nil, nil); o.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("a deep dry run: %+v", o)
@@ -324,8 +326,8 @@ func TestHistoryInContext(t *testing.T) {
 			},
 		}}
 	r, _ := scripted(t, box, map[string][]string{"r.names": {"names"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
-	got := call("names")
+	id, invoke := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
+	got := invoke("names")
 	wantReply(t, "named", got, `"1" generated`)
 	if e := logOf(t, r, got.CallID); !e.HistoryAccessDetected || string(e.Context) != `{"a":1}` ||
 		e.SystemPrompt == "" || e.UserPrompt == "" {

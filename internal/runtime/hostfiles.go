@@ -35,7 +35,7 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 
 // draft returns the file with that ID that the program, or a program waiting for it, is making; nil if there is none.
 func (h *host) draft(id string) *files.Draft {
-	for _, list := range [][]*files.Draft{h.drafts, h.call.lent} {
+	for _, list := range [][]*files.Draft{h.drafts, h.call.Lent} {
 		for _, d := range list {
 			if d.ID() == id {
 				return d
@@ -48,7 +48,7 @@ func (h *host) draft(id string) *files.Draft {
 // lends returns the files that programs of nested calls may read: the call's closed drafts, and what was lent to the
 // call.
 func (h *host) lends() []*files.Draft {
-	all := slices.Clip(h.call.lent)
+	all := slices.Clip(h.call.Lent)
 	for _, d := range h.drafts {
 		if d.Reader() != nil {
 			all = append(all, d)
@@ -59,7 +59,7 @@ func (h *host) lends() []*files.Draft {
 
 // openStored opens a stored file and verifies that its content is unchanged.
 func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error) {
-	keeper := h.call.env.Files
+	keeper := h.call.Env.Files
 	if keeper == nil {
 		return nil, store.ErrNotFound
 	}
@@ -68,7 +68,7 @@ func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error)
 	if h.recorded {
 		r, err = keeper.OpenAgain(ctx, id)
 	} else {
-		r, err = keeper.OpenFile(ctx, h.call.owner, id)
+		r, err = keeper.OpenFile(ctx, h.call.Owner, id)
 	}
 	if err == nil { // verify first: a program may read only a part and answer from it
 		if err = r.Verify(); err != nil {
@@ -119,12 +119,12 @@ func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 
 // CreateFile begins a file of the call. op names its purpose in errors.
 func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
-	keeper := h.call.env.Files
+	keeper := h.call.Env.Files
 	if keeper == nil || len(h.drafts) >= maxMade {
 		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: op + ": no more files can be made here"}
 	}
-	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.call.owner,
-		SessionID: h.call.session.ID, CallID: h.call.id})
+	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.call.Owner,
+		SessionID: h.call.Session.ID, CallID: h.call.ID})
 	if err != nil {
 		f := h.fileFailure(op, err)
 		return nil, &sandbox.AuthoredError{Type: f.Type, Message: f.Message}
@@ -182,7 +182,7 @@ func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 
 // newFiles returns the drafts that the call's value, or its change of the context, refers to.
 func (a *answered) newFiles() (kept []store.NewFile) {
-	if len(a.drafts) == 0 || !a.outcome.OK() {
+	if len(a.Drafts) == 0 || !a.outcome.OK() {
 		return nil
 	}
 	refs := agent.FileRefs(a.outcome.Value)
@@ -191,7 +191,7 @@ func (a *answered) newFiles() (kept []store.NewFile) {
 			refs = append(refs, agent.FileRefs(v)...)
 		}
 	}
-	for _, d := range a.drafts {
+	for _, d := range a.Drafts {
 		if slices.Contains(refs, d.ID()) {
 			kept = append(kept, d.New())
 		}

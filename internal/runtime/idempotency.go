@@ -76,7 +76,7 @@ type sharedKey struct {
 
 // shareKey claims the key for this replica. It returns ErrKeyInUse if another replica runs a call under it.
 func (c *opened) shareKey(ctx context.Context) error {
-	lease, err := c.env.Store.Lease(ctx, "idempotency\n"+c.key.Key, store.LeaseOptions{TTL: sharedKeyTTL})
+	lease, err := c.Env.Store.Lease(ctx, "idempotency\n"+c.key.Key, store.LeaseOptions{TTL: sharedKeyTTL})
 	if errors.Is(err, store.ErrInUse) {
 		return ErrKeyInUse
 	}
@@ -95,7 +95,7 @@ func (c *opened) watchKey() {
 	go func() { // ends with the call
 		select {
 		case <-c.shared.lease.Lost():
-			c.life.Cancel(interrupt.ErrShutdown)
+			c.Life.Cancel(interrupt.ErrShutdown)
 		case <-c.shared.ended:
 		}
 	}()

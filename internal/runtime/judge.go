@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -58,12 +59,12 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	e := classify.Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
 		Shapes: a.program.Shapes, Outlines: a.program.Outlines}
 	if len(e.Fetches) > 0 {
-		e.Words = s.env.Words.Of(a.program)
+		e.Words = s.Env.Words.Of(a.program)
 	}
 	switch {
 	case a.misfit:
 		// as honest an answer as the program's own would be
-		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.method), true
+		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.Method), true
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
 		if j.outcome.ErrorType == agent.ErrTimeout {
@@ -74,7 +75,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		}
 		return j
 	case res.Failure != nil:
-		j.outcome, j.hint = failed(res.Failure), s.mine(res.Failure.Hint)
+		j.outcome, j.hint = failed(res.Failure), s.Mine(res.Failure.Hint)
 		if refusal(res.Failure.Type) {
 			j.stage = stageValidation
 		}
@@ -97,7 +98,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j.explain()
 	if j.outcome.OK() {
 		j.class = agent.ClassOK
-		j.shapes, j.outlines = e.Remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
+		j.shapes, j.outlines = e.Remembered(s.Reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
 		return j
 	}
 	// A missing approval takes precedence over the program's own error, which is probably a consequence of it.
@@ -107,7 +108,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	}
 	e.ErrorType = j.outcome.ErrorType
 	e.Answered = len(a.program.Answered) > 0 && answeredBefore(s.Call, a.program)
-	e.Streak, e.DriftAfter = a.program.DriftStreak, s.policy.DriftAfter
+	e.Streak, e.DriftAfter = a.program.DriftStreak, s.Policy.DriftAfter
 	j.class, j.drifting = classify.Class(e), classify.Drifting(e)
 	j.outcome.Retriable = j.retriable()
 	return j
@@ -187,30 +188,30 @@ func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 
 // answeredBefore reports whether the generation once answered the call's input ok, by name or by position. Hashes made
 // before the interface was known are those of the input as it was sent.
-func answeredBefore(c *Call, g *agent.Generation) bool {
-	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) ||
-		slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
+func answeredBefore(c *call.Call, g *agent.Generation) bool {
+	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.Args, c.Kwargs))) ||
+		slices.Contains(g.Answered, inputHash(c.Args, c.Kwargs))
 }
 
 // answeredInput returns the hash of an input that was answered from a source, or "" if nothing was fetched.
-func answeredInput(c *Call, j judged) string {
+func answeredInput(c *call.Call, j judged) string {
 	if len(j.result.Effects.Fetches) == 0 {
 		return ""
 	}
-	return inputHash(j.takes.Named(c.args, c.kwargs))
+	return inputHash(j.takes.Named(c.Args, c.Kwargs))
 }
 
 // holds checks a value against the schema, if there is one, in the owner's share of heavy work.
 func (s *selected) holds(ctx context.Context, j *judged) (err error) {
-	if s.terms.schema == nil {
+	if s.terms.Schema == nil {
 		return nil
 	}
-	owner, weight := s.env.Owner(s.owner), len(j.result.Value)
-	if err := s.env.Heavy.Enter(ctx, owner, weight); err != nil {
+	owner, weight := s.Env.Owner(s.Owner), len(j.result.Value)
+	if err := s.Env.Heavy.Enter(ctx, owner, weight); err != nil {
 		return err
 	}
-	defer s.env.Heavy.Leave(owner, weight)
-	j.violation, err = s.terms.schema.CheckCall(ctx, j.result.Value, s.args, s.kwargs)
+	defer s.Env.Heavy.Leave(owner, weight)
+	j.violation, err = s.terms.Schema.CheckCall(ctx, j.result.Value, s.Args, s.Kwargs)
 	j.checked = err == nil
 	return err
 }
@@ -238,7 +239,7 @@ func (s *selected) void(j *judged) {
 	prints := j.result.Facts != nil && j.result.Facts.Prints
 	switch {
 	case !j.outcome.OK():
-		j.hint = s.forAll(voidHint)
+		j.hint = s.ForAll(voidHint)
 		return
 	case prints:
 		j.outcome = agent.Failed(agent.ErrTool, "the program returned null and printed what nobody sees")
@@ -248,9 +249,9 @@ func (s *selected) void(j *judged) {
 	default:
 		return
 	}
-	j.stage, j.hint = stageOutcome, s.forAll(voidHint)
+	j.stage, j.hint = stageOutcome, s.ForAll(voidHint)
 	if prints {
-		j.hint = s.forAll(printHint)
+		j.hint = s.ForAll(printHint)
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 // the task, ordered by utility times relevance. If there are fewer than five, the best others are added by their names
 // alone.
 func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool {
-	limit := c.policy.KnownToolsPromptLimit
+	limit := c.Policy.KnownToolsPromptLimit
 	if limit == 0 {
 		return nil
 	}
@@ -41,8 +41,8 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 	if err != nil {
 		return nil
 	}
-	task, view, weak := c.taskWords(), c.registry(maxSeenLookups), weaknesses{}
-	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.tool(ctx, t) }
+	task, view, weak := c.taskWords(), c.Registry(maxSeenLookups), weaknesses{}
+	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.Tool(ctx, t) }
 	var out []prompt.Tool
 	lookups := maxMethodLookups
 	share := func(t *store.RankedTool) float64 {
@@ -53,7 +53,7 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 		w := weak.of(ctx, c.Call, &shown)
 		return w.share()
 	}
-	for _, t := range relatedTools(ranked, wanted{c.role, called, task, limit, see, maxLooked, share}) {
+	for _, t := range relatedTools(ranked, wanted{c.Role, called, task, limit, see, maxLooked, share}) {
 		known := prompt.Tool{Role: t.Tool.Role}
 		if t.relevance > 0 {
 			w := weak[t.Tool.Role]
@@ -63,7 +63,7 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 			shown := agent.Quoted(m)
 			if t.relevance > 0 && lookups > 0 && len(known.Methods) < maxShownMethods {
 				lookups--
-				shown = signatureOf(m, view.method(ctx, &t.Tool, m).takes)
+				shown = signatureOf(m, view.Method(ctx, &t.Tool, m).Takes)
 			}
 			known.Methods = append(known.Methods, shown)
 		}
@@ -75,20 +75,20 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 // rankedTools returns the best-ranked tools, followed by the called tools that do not rank that high. If the policy
 // switches off a role's programs, all but one of its methods are removed, so its methods do not make it relevant.
 func (c *selected) rankedTools(ctx context.Context, called []store.Target) ([]store.RankedTool, error) {
-	now := c.env.Now()
-	ranked, err := c.env.Store.RankTools(ctx, now, maxConsidered)
+	now := c.Env.Now()
+	ranked, err := c.Env.Store.RankTools(ctx, now, maxConsidered)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range called {
 		if !slices.ContainsFunc(ranked, func(t store.RankedTool) bool { return t.Tool.Role == k.Role }) {
-			if t, err := c.env.Store.RankedTool(ctx, k.Role, now); err == nil {
+			if t, err := c.Env.Store.RankedTool(ctx, k.Role, now); err == nil {
 				ranked = append(ranked, t)
 			}
 		}
 	}
 	for i := range ranked {
-		if t := &ranked[i]; selection.Switch(c.policy, t.Tool.Role) != "" && len(t.Methods) > 0 {
+		if t := &ranked[i]; selection.Switch(c.Policy, t.Tool.Role) != "" && len(t.Methods) > 0 {
 			t.Methods = t.Methods[:1] // kept for the view, which leaves it out
 		}
 	}
@@ -109,9 +109,9 @@ func signatureOf(method string, f *agent.Interface) string {
 
 // knownSignature returns the method's signature, or "" if it is unknown.
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
-	t, _ := c.env.Store.Tool(ctx, role) // a missing tool counts as not made by a person
+	t, _ := c.Env.Store.Tool(ctx, role) // a missing tool counts as not made by a person
 	t.Role = role
-	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
+	if f := c.Registry(1).Method(ctx, &t, method).Takes; f != nil {
 		return agent.Clip(f.Signature(method), maxSignatureShown)
 	}
 	return ""
@@ -125,19 +125,19 @@ type task map[string]int
 func (c *selected) taskWords() task {
 	words := task{}
 	left := maxArgumentText
-	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
+	for _, raw := range append(c.Args[:len(c.Args):len(c.Args)], c.Kwargs) {
 		text := agent.Clip(string(raw), left)
 		words.add(text, 1)
 		if left -= len(text); left <= 0 {
 			break
 		}
 	}
-	words.add(c.role, 2)
-	words.add(c.method, 2)
-	if k := c.terms.contract; k != nil {
+	words.add(c.Role, 2)
+	words.add(c.Method, 2)
+	if k := c.terms.Contract; k != nil {
 		words.add(agent.Clip(k.Purpose, 2000), 2)
 	}
-	names := agent.Keywords(c.kwargs)
+	names := agent.Keywords(c.Kwargs)
 	for _, name := range names[:min(len(names), maxTaskNames)] {
 		words.add(agent.Clip(name, 400), 2)
 	}

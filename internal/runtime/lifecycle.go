@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
@@ -83,11 +84,11 @@ func (a *answered) storedProgram() *agent.Generation {
 
 // callerOf returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
 // nested call, and for an owner whom the generation already knows.
-func callerOf(c *Call, g *agent.Generation) string {
-	if c.depth > 0 || g.KnowsCaller(c.owner) {
+func callerOf(c *call.Call, g *agent.Generation) string {
+	if c.Depth > 0 || g.KnowsCaller(c.Owner) {
 		return ""
 	}
-	return c.owner
+	return c.Owner
 }
 
 // demote degrades the stored generations that this call's failures cause to be degraded. It returns the new state of
@@ -106,7 +107,7 @@ func (a *answered) demote() (state, decision string) {
 			id = a.artifact.CurrentID
 		}
 		was, is := a.artifact.Find(id), a.artifact.Apply(*change).Find(id)
-		if was == nil || is == nil || !selection.Degraded(is, a.policy.Degraded) {
+		if was == nil || is == nil || !selection.Degraded(is, a.Policy.Degraded) {
 			continue
 		}
 		next := after(a.artifact.StateOf(was), onFailing)
@@ -121,7 +122,7 @@ func (a *answered) demote() (state, decision string) {
 }
 
 // gated reports whether the promotion gates decide about generations, in effect or in shadow mode.
-func (a *answered) gated() bool { return a.policy.Promotion.Shadow || a.policy.Promotion.Enforce }
+func (a *answered) gated() bool { return a.Policy.Promotion.Shadow || a.Policy.Promotion.Enforce }
 
 // promote promotes the generation that answered, if its first ok value or the gates allow it.
 func (a *answered) promote(g *agent.Generation) (state, decision string) {
@@ -134,7 +135,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	case agent.StateCandidate:
 		next = after(state, onFirstOK) // the store itself makes this transition when it counts the call
 	case agent.StateProbation, agent.StateDegraded:
-		if a.gated() && g.ID == a.artifact.CurrentID && promotable(a.artifact, a.session.ID, a.policy) {
+		if a.gated() && g.ID == a.artifact.CurrentID && promotable(a.artifact, a.Session.ID, a.Policy) {
 			next = after(state, onGates)
 			a.changes[len(a.changes)-1].State = next
 		}

@@ -11,15 +11,15 @@ import (
 func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
-		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, Owner: agent.LoggedOwner(a.session.Owner),
-		TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
-		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args,
-		Kwargs:     a.shown().kwargs,
+		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.Session.ID, Owner: agent.LoggedOwner(a.Session.Owner),
+		TraceID: a.TraceID, CallID: a.ID, ParentCallID: a.Parent,
+		RootCallID: a.Root, Depth: a.Depth, Role: a.Role, Model: a.Model(), Method: a.Method, Args: a.Shown().Args,
+		Kwargs:     a.Shown().Kwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status,
 		OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored &&
 			a.last.authored[o.ErrorType],
-		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
+		ContractSource: a.terms.Source, ContractFingerprint: a.terms.Fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
 		Selection: a.decision.Logged(),
@@ -28,10 +28,10 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
 		LifecycleState: n.state, LifecycleDecision: n.decision, HistoryRecordAppended: true,
-		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.weakBelow.Load()),
+		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.WeakBelow.Load()),
 		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal,
 		UserCorrectionReferenceCallID: n.correction.reference,
-		Usage:                         a.usage(), SandboxLevel: string(a.env.Level), Warnings: t.warnings,
+		Usage:                         a.usage(), SandboxLevel: string(a.Env.Level), Warnings: t.warnings,
 		BeyondManifest: a.beyond,
 	}
 	if o.OK() {
@@ -45,10 +45,10 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	a.logStages(&e)
 	a.logProgram(&e)
 	a.replayable(&e)
-	if a.session.Debug {
+	if a.Session.Debug {
 		a.debug(&e)
 	}
-	a.maskEntry(&e)
+	a.MaskEntry(&e)
 	return e
 }
 
@@ -75,11 +75,11 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 			e.Code = g.Code
 		}
 	}
-	if !a.shown().masked { // the arranged arguments may lack the keyword by which a secret is recognised
+	if !a.Shown().Masked { // the arranged arguments may lack the keyword by which a secret is recognised
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
 	for _, note := range a.last.result.Effects.Notes {
-		e.Notes = append(e.Notes, a.mask(note))
+		e.Notes = append(e.Notes, a.Mask(note))
 	}
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
 	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept,
@@ -118,7 +118,7 @@ func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
 	case a.programSource() == agent.SourceNone, a.kept && a.last.misfit:
 		e.ReplayableReason = agent.ReasonNoProgram
-	case a.shown().masked:
+	case a.Shown().Masked:
 		e.ReplayableReason = agent.ReasonMasked
 	case a.hidden:
 		e.ReplayableReason = agent.ReasonMaskedEffects

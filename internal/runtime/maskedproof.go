@@ -11,21 +11,21 @@ import (
 // is used only if the program reproduces its value from it.
 func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judged) *agent.Fixture {
 	f, masked := c.fixture(g, a)
-	if f == nil || !c.env.Storage.Fits(ctx, c.session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
+	if f == nil || !c.Env.Storage.Fits(ctx, c.Session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
 		return nil
 	}
 	if !masked {
 		return f
 	}
-	key := c.role + "." + c.method + " " + g.CodeChecksum + " " + inputHash(f.Args, f.Kwargs)
-	if c.env.Irreproducible.Has(key) {
+	key := c.Role + "." + c.Method + " " + g.CodeChecksum + " " + inputHash(f.Args, f.Kwargs)
+	if c.Env.Irreproducible.Has(key) {
 		return nil
 	}
 	if _, reproduced := c.rerun(ctx, &candidate{generation: *g}, *f, 0); reproduced {
 		return f
 	}
 	if ctx.Err() == nil {
-		c.env.Irreproducible.Add(key)
+		c.Env.Irreproducible.Add(key)
 	}
 	return nil
 }

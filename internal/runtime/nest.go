@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
@@ -19,14 +20,14 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	if n == nil {
 		return o
 	}
-	n.life.Begin(ctx, 0)
-	defer n.life.Cancel(nil)
+	n.Life.Begin(ctx, 0)
+	defer n.Life.Cancel(nil)
 	if err := n.r.enter(n); err != nil {
 		n.leaveRoom()
 		return agent.Failed(agent.ErrCanceled, err.Error())
 	}
 	defer n.r.leave(n)
-	done := n.answer(&n.life)
+	done := n.answer(&n.Life)
 	h.noRoom = h.noRoom || done.last.noRoom
 	if class := done.blames(); class != agent.ClassNone {
 		h.excuse(done.outcome.ErrorType, class, done.outcome.Retriable)
@@ -38,11 +39,11 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 		h.notesAuthored(o.ErrorType)
 	}
 	if !o.OK() {
-		n.tree.writes.Return(n.begins) // if the program retries, it is the same call again
+		n.Tree.Writes.Return(n.Begins) // if the program retries, it is the same call again
 	}
-	h.call.weakBelow.Add(n.weakBelow.Load())
+	h.call.WeakBelow.Add(n.WeakBelow.Load())
 	if done.weak {
-		h.call.weakBelow.Add(1)
+		h.call.WeakBelow.Add(1)
 	}
 	return o
 }
@@ -53,8 +54,8 @@ func (h *host) forwards(args []json.RawMessage, kwargs json.RawMessage) bool {
 	if takes := h.program.Interface; takes != nil && !takes.Open && len(takes.Parameters) == 0 {
 		return false
 	}
-	before := len(h.call.args) - len(args)
-	return before >= 0 && agent.SameInput(args, kwargs, h.call.args[before:], h.call.kwargs)
+	before := len(h.call.Args) - len(args)
+	return before >= 0 && agent.SameInput(args, kwargs, h.call.Args[before:], h.call.Kwargs)
 }
 
 // notesAuthored records the error type of a nested call. A program that answers with the same type passes the error on.
@@ -90,13 +91,13 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
 	n := h.nested(role, method, args, kwargs)
-	if t, err := n.env.Store.Tool(ctx, role); err == nil && !t.ByUse {
-		n.speaker = agent.SpeakerTool
+	if t, err := n.Env.Store.Tool(ctx, role); err == nil && !t.ByUse {
+		n.Speaker = agent.SpeakerTool
 	}
-	n.beginSpan("", h.call.span)
-	if refused := n.overBudget(); refused != "" {
+	n.BeginSpan("", h.call.Span)
+	if refused := n.OverBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
-		if n.tree.refused.Swap(true) {
+		if n.Tree.Refused.Swap(true) {
 			return nil, o // one refusal is recorded: further attempts add no records
 		}
 		return nil, n.commitNested(n.refusal(o))
@@ -105,7 +106,7 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 	if errors.As(n.enterRoom(ctx), &full) { // the refusal is not recorded either: there is no room
 		o := full.Outcome()
 		h.noRoom = true
-		return nil, n.named(o)
+		return nil, n.Named(o)
 	}
 	return n, agent.Outcome{}
 }
@@ -113,13 +114,13 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested returns the call that the program asks for, not yet started.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{r: h.r, Call: Call{env: c.env, policy: c.policy, rules: c.rules, session: c.session,
-		id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
-		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates,
-		inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.env.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
-		lent: h.lends()}}
-	n.init()
+	n := &opened{r: h.r, Call: call.Call{Env: c.Env, Policy: c.Policy, Rules: c.Rules, Session: c.Session,
+		ID: ids.New("call"), TraceID: c.TraceID, Parent: c.ID, Root: cmp.Or(c.Root, c.ID), ParentAttempt: h.attempt,
+		Depth: c.Depth + 1, Speaker: agent.SpeakerAgent, Owner: c.Owner, Operates: c.Operates,
+		Inherited: c.Shown().Secrets, Role: role, Method: method, Args: args, Kwargs: kwargs, Asked: h.delegated[role],
+		Started: c.Env.Now(), Deadline: c.Deadline, Tree: c.Tree, Begins: c.Tree.Writes.Place(), Fence: c.Fence,
+		Lent: h.lends()}}
+	n.Init()
 	return n
 }
 
@@ -135,6 +136,6 @@ func (c *opened) commitNested(a *answered) agent.Outcome {
 	if _, err := a.commit(); err != nil {
 		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
 	}
-	c.tree.usage.Add(a.own())
+	c.Tree.Usage.Add(a.own())
 	return a.outcome
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -16,7 +17,7 @@ import (
 
 // An opened call is a call that is registered as running.
 type opened struct {
-	Call
+	call.Call
 
 	r *Runtime
 
@@ -50,53 +51,53 @@ func (r *Runtime) open(ctx context.Context,
 	if c, err = r.newInShare(ctx, q, session); err != nil {
 		return nil, nil, CallResult{}, err
 	}
-	if err := c.readInputHistory(ctx); err != nil {
+	if err := c.ReadInputHistory(ctx); err != nil {
 		return nil, nil, CallResult{}, err
 	}
 	if !q.Ephemeral {
-		if c.fence, err = r.own(ctx, session.ID); err != nil {
+		if c.Fence, err = r.own(ctx, session.ID); err != nil {
 			return nil, nil, CallResult{}, err
 		}
 	}
 	if q.IdempotencyKey != "" {
-		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.id}
+		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.ID}
 		if replay, err := r.claimKey(ctx, c, q.Ephemeral); err != nil || replay.Replayed {
-			r.disown(session.ID, c.fence)
+			r.disown(session.ID, c.Fence)
 			return nil, nil, replay, err
 		}
 	}
 	// Reserve room before the call becomes visible: a call that runs must be able to leave a record.
 	if err := c.enterRoom(ctx); err != nil {
 		r.releaseKey(c)
-		r.disown(session.ID, c.fence)
+		r.disown(session.ID, c.Fence)
 		return nil, nil, CallResult{}, err
 	}
-	c.life.Begin(ctx, cmp.Or(q.Timeout, r.env.CallTimeout))
+	c.Life.Begin(ctx, cmp.Or(q.Timeout, r.env.CallTimeout))
 	if q.Outlives {
-		c.life.Stays = &c.tree.written
+		c.Life.Stays = &c.Tree.Written
 	}
-	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
-		c.life.Cancel(nil)
+	if err := r.begin(&c.Life, c, q.Ephemeral); err != nil {
+		c.Life.Cancel(nil)
 		c.leaveRoom()
 		r.releaseKey(c)
-		r.disown(session.ID, c.fence)
+		r.disown(session.ID, c.Fence)
 		return nil, nil, CallResult{}, err
 	}
-	c.life.Begun = true
+	c.Life.Begun = true
 	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
 	if c.place, err = r.sessions.Join(session.ID, r.env.MaxQueue); err != nil {
 		c.close()
 		return nil, nil, CallResult{}, err
 	}
 	if q.Follow != nil {
-		q.Follow(&c.progress)
+		q.Follow(&c.Progress)
 	}
 	if c.place.Ahead > 0 {
-		c.progress.Add(progress.Queued, map[string]any{"ahead": c.place.Ahead})
+		c.Progress.Add(progress.Queued, map[string]any{"ahead": c.place.Ahead})
 	}
 	c.watchKey()
-	c.beginSpan(q.TraceParent, nil)
-	return &c.life, c, CallResult{}, nil
+	c.BeginSpan(q.TraceParent, nil)
+	return &c.Life, c, CallResult{}, nil
 }
 
 // newInShare runs newCall in the owner's share of heavy work, because masking a large input takes long.
@@ -111,11 +112,11 @@ func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.S
 
 // close releases everything that open acquired, except the place in the queue.
 func (c *opened) close() {
-	c.life.Cancel(nil)
+	c.Life.Cancel(nil)
 	c.leaveRoom()
 	c.r.leave(c)
 	c.r.releaseKey(c)
-	c.r.disown(c.session.ID, c.fence)
+	c.r.disown(c.Session.ID, c.Fence)
 }
 
 // sessionOf returns the call's session, and fills in the role if the request leaves it to the session. It does not
@@ -148,7 +149,7 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionLimit)
 	defer cancel()
-	if c.fence, err = r.create(ctx, c.session); err != nil {
+	if c.Fence, err = r.create(ctx, c.Session); err != nil {
 		r.leave(c)
 	}
 	return err
@@ -156,26 +157,26 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 
 // newCall returns the call for a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{r: r, Call: Call{env: r.env, policy: r.policy.Load(), rules: r.rules.Load(), session: session,
-		id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
-		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract,
-		started: r.env.Now()}}
-	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.env.CallTimeout))
-	if c.id == "" {
-		c.id = ids.New("call")
+	c := &opened{r: r, Call: call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: session,
+		ID: q.CallID, TraceID: q.TraceID, Speaker: agent.SpeakerUser, Owner: q.Owner, Operates: q.Operates,
+		Role: q.Role, Method: q.Method, Args: q.Args, Kwargs: q.Kwargs, InputHistory: q.History, Asked: q.Contract,
+		Started: r.env.Now()}}
+	c.Deadline = c.Started.Add(cmp.Or(q.Timeout, r.env.CallTimeout))
+	if c.ID == "" {
+		c.ID = ids.New("call")
 	}
-	if c.traceID == "" {
-		c.traceID = ids.NewTrace()
+	if c.TraceID == "" {
+		c.TraceID = ids.NewTrace()
 	}
-	if c.owner == "" {
-		c.owner = "local"
+	if c.Owner == "" {
+		c.Owner = "local"
 	}
-	c.tree = &c.own
-	c.tree.writes.Call = c.id
+	c.Tree = &c.Own
+	c.Tree.Writes.Call = c.ID
 	if q.IdempotencyKey != "" { // a client that repeats its call after a crash of the daemon means the same writes
-		c.tree.writes.Call = "key " + q.IdempotencyKey + " " + q.BodyHash
+		c.Tree.Writes.Call = "key " + q.IdempotencyKey + " " + q.BodyHash
 	}
-	c.init()
+	c.Init()
 	return c
 }
 
@@ -197,7 +198,7 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 			Detail: fmt.Sprintf("must be 1 to %d", r.env.MaxTimeout.Milliseconds()),
 			Hint:   "leave timeout_ms out for the default"}
 	}
-	if setterKey(q.Method) != "" && len(q.Args) != 1 {
+	if call.SetterKey(q.Method) != "" && len(q.Args) != 1 {
 		return &agent.InputError{Code: "invalid_setter", Pointer: "/args",
 			Detail: "a method that ends in = takes exactly one argument",
 			Hint:   `{"method": "name=", "args": ["the value"]}`}

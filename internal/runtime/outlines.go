@@ -17,7 +17,7 @@ func (c *selected) declared(name string) bool {
 	if c.artifact.Declares(name) {
 		return true
 	}
-	k := c.terms.contract
+	k := c.terms.Contract
 	return k != nil && slices.ContainsFunc([]json.RawMessage{k.Deliverable, k.Signature},
 		func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) })
 }

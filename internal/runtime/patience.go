@@ -15,19 +15,19 @@ func (s *selected) reserve(left time.Duration) time.Duration {
 	if s.decision.Fallback == nil {
 		return 0
 	}
-	return min(s.env.RunTimeout, left/2)
+	return min(s.Env.RunTimeout, left/2)
 }
 
 // patience returns how long the call can wait for the model in total.
 func (s *selected) patience() time.Duration {
-	whole := s.deadline.Sub(s.started)
+	whole := s.Deadline.Sub(s.Started)
 	return whole - s.reserve(whole)
 }
 
 // flyInShare is fly, limited to the model's share of the call's time.
 func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
 	span *telemetry.Span) (res forgeResult, leader, ok bool) {
-	left := rec.deadline.Sub(rec.env.Now())
+	left := rec.Deadline.Sub(rec.Env.Now())
 	if reserve := rec.reserve(left); reserve > 0 {
 		share, end := context.WithTimeoutCause(ctx, left-reserve, interrupt.ErrCallTimeout)
 		defer end()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 )
 
 // typedErrors is the first prompt version that informs the model that an error without a type counts as a failure.
@@ -18,9 +19,9 @@ func (a *attempted) untyped() bool {
 		a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
 }
 
-// untypedOutcome returns the outcome of an error without a type: invalid_input if an argument breaks the declared interface,
+// untypedOutcome returns the outcome of an error without a type: invalid_input if an argument breaks the interface,
 // otherwise a failure of the program.
-func untypedOutcome(c *Call, takes *agent.Interface, message string) agent.Outcome {
+func untypedOutcome(c *call.Call, takes *agent.Interface, message string) agent.Outcome {
 	wrong := unlikeDeclared(c, takes)
 	if wrong == "" {
 		return agent.Failed(agent.ErrTool, message)
@@ -31,15 +32,15 @@ func untypedOutcome(c *Call, takes *agent.Interface, message string) agent.Outco
 }
 
 // unlikeDeclared describes the call's first argument that breaks its parameter's schema, or returns "".
-func unlikeDeclared(c *Call, takes *agent.Interface) string {
-	if !c.binds(takes) {
+func unlikeDeclared(c *call.Call, takes *agent.Interface) string {
+	if !c.Binds(takes) {
 		return ""
 	}
 	for i := range takes.Parameters {
 		p := &takes.Parameters[i]
-		value := member(c.kwargs, p.Name)
-		if value == nil && i < len(c.args) {
-			value = c.args[i]
+		value := call.Member(c.Kwargs, p.Name)
+		if value == nil && i < len(c.Args) {
+			value = c.Args[i]
 		}
 		if p.Variadic || value == nil || agent.Kind(value) == "null" && !p.Required {
 			continue

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -31,8 +32,8 @@ const (
 )
 
 // fileRefs returns the ids of the files that the call's arguments refer to, each once.
-func fileRefs(c *Call) (ids []string) {
-	for _, raw := range append(c.args[:len(c.args):len(c.args)], c.kwargs) {
+func fileRefs(c *call.Call) (ids []string) {
+	for _, raw := range append(c.Args[:len(c.Args):len(c.Args)], c.Kwargs) {
 		for _, id := range agent.FileRefs(raw) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
@@ -44,8 +45,8 @@ func fileRefs(c *Call) (ids []string) {
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
 // cannot be read are left out.
-func shownFiles(c *Call, ctx context.Context, ids []string) (out []prompt.File) {
-	if c.env.Files == nil || c.policy.FilePreviewBytes == 0 {
+func shownFiles(c *call.Call, ctx context.Context, ids []string) (out []prompt.File) {
+	if c.Env.Files == nil || c.Policy.FilePreviewBytes == 0 {
 		return nil
 	}
 	for _, id := range ids[:min(len(ids), maxShownFiles)] {
@@ -63,8 +64,8 @@ func shownFiles(c *Call, ctx context.Context, ids []string) (out []prompt.File) 
 
 // describeFile shows a text by its beginning and end, a compressed text by its beginning, and an archive by its
 // entries.
-func describeFile(c *Call, r *sandbox.OpenFile) (prompt.File, error) {
-	f := prompt.File{ID: r.ID, Name: c.mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
+func describeFile(c *call.Call, r *sandbox.OpenFile) (prompt.File, error) {
+	f := prompt.File{ID: r.ID, Name: c.Mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
 	var err error
 	if f.Encoding, err = charsets.GuessFrom(r, r.MediaType); err != nil {
 		return f, err
@@ -76,20 +77,20 @@ func describeFile(c *Call, r *sandbox.OpenFile) (prompt.File, error) {
 	if inside := unpacked(r); len(inside) > 0 {
 		f.Packed, f.Encoding = true, encodingInside(inside)
 		if f.Encoding != "" {
-			beginning, err := beginningOf(&f, bytes.NewReader(inside), c.policy.FilePreviewBytes)
-			f.Beginning, _ = c.maskDocument(beginning, "")
+			beginning, err := beginningOf(&f, bytes.NewReader(inside), c.Policy.FilePreviewBytes)
+			f.Beginning, _ = c.MaskDocument(beginning, "")
 			return f, err
 		}
 	}
 	for _, line := range listing(r, r.Bytes) {
-		f.Listing = append(f.Listing, c.mask(line))
+		f.Listing = append(f.Listing, c.Mask(line))
 	}
 	return f, nil
 }
 
 // showText shows the beginning of a text and, if it is cut, its end: there, tables have totals and blank rows.
-func showText(c *Call, f *prompt.File, r io.ReadSeeker) error {
-	most := c.policy.FilePreviewBytes
+func showText(c *call.Call, f *prompt.File, r io.ReadSeeker) error {
+	most := c.Policy.FilePreviewBytes
 	beginning, err := beginningOf(f, r, most-most/8)
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func showText(c *Call, f *prompt.File, r io.ReadSeeker) error {
 			return err
 		}
 	}
-	f.Beginning, end = c.maskDocument(beginning, end)
+	f.Beginning, end = c.MaskDocument(beginning, end)
 	// start at a line, not within a character or a word
 	if _, lines, ok := strings.Cut(end[max(0, len(end)-most/8):], "\n"); ok {
 		f.End = lines

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -20,22 +21,22 @@ import (
 // program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
-	args, kwargs := c.withoutInputHistory()
-	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: args, Kwargs: kwargs,
-		Depth: c.depth, Contract: c.terms.contract,
+	args, kwargs := c.WithoutInputHistory()
+	in := prompt.Input{Owner: c.Reader(), Kind: o.kind, Role: c.Role, Method: c.Method, Args: args, Kwargs: kwargs,
+		Depth: c.Depth, Contract: c.terms.Contract,
 		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx),
-		Dialect: c.env.Dialect, FetchMax: c.env.FetchMax, Fetches: c.policy.FetchesPerCall,
+		Dialect: c.Env.Dialect, FetchMax: c.Env.FetchMax, Fetches: c.Policy.FetchesPerCall,
 		ModelContext: modelContext(c.Call), ContextKeys: contextShapes(c.memory),
-		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(),
-		Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
+		HistoryInput: c.InputHistory != nil, HistoryTurns: c.HistoryMessages(), OneOff: c.Dispatch(),
+		Wish: c.Mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
 	files := fileRefs(c.Call)
 	in.Files, in.TakesFiles = shownFiles(c.Call, ctx, files), len(files) > 0
 	c.previewHistory(ctx, &in)
-	if c.dispatch() {
+	if c.Dispatch() {
 		in.Turns = c.spokenTurns(ctx)
 	}
 	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != selection.ReasonChecksum &&
-		c.policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
+		c.Policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
 		in.Earlier = g.Code // the program will be held to recorded answers that the model cannot know
 	}
 	if o.mayKeep() {
@@ -45,28 +46,28 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	}
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, failureShown(c.Call, &o.basis)
-		in.FailureMetadata, in.Broke = c.maskData(o.basis.attempt.outcome.Metadata), o.basis.attempt.broke
+		in.FailureMetadata, in.Broke = c.MaskData(o.basis.attempt.outcome.Metadata), o.basis.attempt.broke
 	}
 	for _, f := range failures {
 		text := f.Stage + ": " + f.ErrorType + ": " + f.ErrorMessage
 		if f.Hint != "" {
 			text += ": " + f.Hint
 		}
-		in.Feedback = append(in.Feedback, c.mine(text))
+		in.Feedback = append(in.Feedback, c.Mine(text))
 	}
 	messages, tools = prompt.ProgramAndTools(in)
 	for i := range messages {
-		messages[i].Content = c.shown().known.String(messages[i].Content)
+		messages[i].Content = c.Shown().Known.String(messages[i].Content)
 	}
 	return messages, tools
 }
 
 // modelContext returns how many tokens the call's model can read and write together, or 0 if that is unknown.
-func modelContext(c *Call) int {
-	if c.env.ModelContext == nil {
+func modelContext(c *call.Call) int {
+	if c.Env.ModelContext == nil {
 		return 0
 	}
-	return c.env.ModelContext(c.model())
+	return c.Env.ModelContext(c.Model())
 }
 
 // contextShapes returns the shape of each value, so the prompt shows no content of the context.
@@ -99,13 +100,13 @@ func (c *selected) wish() string {
 
 // previewHistory gives the model the number of records and a summary of the latest ones, without their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
-	page, err := c.env.Store.History(ctx, c.session.ID, wholeHistory(false))
+	page, err := c.Env.Store.History(ctx, c.Session.ID, wholeHistory(false))
 	if err != nil {
 		in.HistoryCount = -1
 		return
 	}
 	in.HistoryCount = len(page.Records)
-	for i := min(len(page.Records), c.policy.HistoryPreviewLimit) - 1; i >= 0; i-- {
+	for i := min(len(page.Records), c.Policy.HistoryPreviewLimit) - 1; i >= 0; i-- {
 		var rec agent.Record
 		if json.Unmarshal(page.Records[i], &rec) != nil {
 			continue
@@ -123,11 +124,12 @@ const maxSpokenTurns = 10
 // spokenTurns returns the session's latest calls with their arguments and values, secrets masked, because free text
 // often refers to earlier turns. It returns none if the policy shows no history.
 func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
-	if c.policy.HistoryPreviewLimit == 0 {
+	if c.Policy.HistoryPreviewLimit == 0 {
 		return nil
 	}
-	page, err := c.env.Store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxSpokenTurns, Bytes: maxHistoryBytes,
-		Scan: maxHistoryLook, Desc: true, Depth0: true})
+	page, err := c.Env.Store.History(ctx, c.Session.ID, store.HistoryQuery{Limit: maxSpokenTurns,
+		Bytes: maxHistoryBytes,
+		Scan:  maxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {
 		return nil
 	}
@@ -137,12 +139,12 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 		if json.Unmarshal(raw, &rec) != nil {
 			continue
 		}
-		args, kwargs := c.shownArgs(rec.Args, rec.Kwargs)
+		args, kwargs := c.ShownArgs(rec.Args, rec.Kwargs)
 		t := prompt.Turn{Method: rec.MethodName, Args: jsonenc.Array(args), Kwargs: kwargs}
 		if !rec.OutcomeSummary.OK {
-			t.Failure = c.mask(rec.ErrorType + ": " + rec.ErrorMessage)
-		} else if was, err := c.env.Store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
-			t.Value, _ = c.rules.JSON(was.Outcome.Value)
+			t.Failure = c.Mask(rec.ErrorType + ": " + rec.ErrorMessage)
+		} else if was, err := c.Env.Store.Call(ctx, rec.CallID); err == nil && was.Outcome != nil {
+			t.Value, _ = c.Rules.JSON(was.Outcome.Value)
 		}
 		out = append(out, t)
 	}
@@ -151,13 +153,13 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 
 // connections returns the connections that programs of the role may use.
 func (c *selected) connections(ctx context.Context) []prompt.Connection {
-	all, err := c.env.Store.ListConnections(ctx)
+	all, err := c.Env.Store.ListConnections(ctx)
 	if err != nil {
 		return nil
 	}
 	var out []prompt.Connection
 	for _, x := range all {
-		if x.Grants(c.role) {
+		if x.Grants(c.Role) {
 			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Addresses: c.addresses(&x),
 				Methods: x.Methods, Whole: x.Auth.Type == agent.AuthURL})
 		}
@@ -171,12 +173,12 @@ func (c *selected) addresses(x *agent.Connection) []string {
 	if x.Auth.Type == agent.AuthURL {
 		return []string{agent.ConnectionScheme + ":" + x.Name}
 	}
-	if c.env.Scheme == nil {
+	if c.Env.Scheme == nil {
 		return x.Hosts
 	}
 	out := make([]string, len(x.Hosts))
 	for i, h := range x.Hosts {
-		out[i] = c.env.Scheme(h) + h
+		out[i] = c.Env.Scheme(h) + h
 	}
 	return out
 }
@@ -196,10 +198,10 @@ func promptTexts(messages []provider.Message) (system, user string) {
 
 // patterns describes, for the model of a root call, the capabilities that programs of this role needed repeatedly.
 func (c *selected) patterns(ctx context.Context) []string {
-	if c.depth > 0 {
+	if c.Depth > 0 {
 		return nil
 	}
-	events, err := c.env.Store.Patterns(ctx, c.role)
+	events, err := c.Env.Store.Patterns(ctx, c.Role)
 	if err != nil {
 		return nil
 	}
@@ -220,11 +222,11 @@ func (c *selected) shownExamples() []prompt.Example {
 		if c.outdated(&x, false) {
 			continue // the source that it rests on has changed
 		}
-		args, kwargs := c.shownArgs(x.Args, x.Kwargs)
-		expect, _ := c.rules.JSON(agent.Encoded(x.Expect))
-		memory, _ := c.rules.JSON(x.Context)
+		args, kwargs := c.ShownArgs(x.Args, x.Kwargs)
+		expect, _ := c.Rules.JSON(agent.Encoded(x.Expect))
+		memory, _ := c.Rules.JSON(x.Context)
 		out = append(out, prompt.Example{Args: jsonenc.Array(args), Kwargs: kwargs, Context: memory, Expect: expect,
-			Note: c.mask(x.Note)})
+			Note: c.Mask(x.Note)})
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -33,13 +34,13 @@ type proof struct {
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
 func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
-	in := c.shown()
-	if !c.policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated ||
-		c.inputHistory != nil {
+	in := c.Shown()
+	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated ||
+		c.InputHistory != nil {
 		return nil, false
 	}
-	size := len(in.kwargs)
-	for _, arg := range in.args {
+	size := len(in.Kwargs)
+	for _, arg := range in.Args {
 		size += len(arg)
 	}
 	// check before masking, which takes longer than all else for a large call
@@ -48,15 +49,15 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 	}
 	facts := a.result.Facts
 	if facts == nil || facts.NamesHistory() || facts.UsesContent || !g.Cacheable ||
-		hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
-		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.args, in.kwargs) {
+		hasInput(a.takes, g.Fixtures, in.Args, in.Kwargs) ||
+		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.Args, in.Kwargs) {
 		return nil, false
 	}
-	f = &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Owner: agent.LoggedOwner(c.session.Owner), Args: in.args,
-		Kwargs: in.kwargs}
+	f = &agent.Fixture{CallID: c.ID, SessionID: c.Session.ID, Owner: agent.LoggedOwner(c.Session.Owner), Args: in.Args,
+		Kwargs: in.Kwargs}
 	var ofValue, ofEffects, ofContext bool
-	f.Value, ofValue = c.maskJSON(a.outcome.Value)
-	f.Effects, ofEffects = c.maskJSON(a.result.Effects.Journal)
+	f.Value, ofValue = c.MaskJSON(a.outcome.Value)
+	f.Effects, ofEffects = c.MaskJSON(a.result.Effects.Journal)
 	if size += len(f.Value) + len(f.Effects); size > agent.MaxFixtureBytes {
 		return nil, false
 	}
@@ -65,12 +66,12 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 		if err != nil || size+len(raw) > agent.MaxFixtureBytes {
 			return nil, false
 		}
-		f.Context, ofContext = c.maskJSON(raw)
+		f.Context, ofContext = c.MaskJSON(raw)
 	}
-	if c.life.Err() != nil { // masking was cut short, so too much may be hidden
+	if c.Life.Err() != nil { // masking was cut short, so too much may be hidden
 		return nil, false
 	}
-	return f, in.masked || ofValue || ofEffects || ofContext
+	return f, in.Masked || ofValue || ofEffects || ofContext
 }
 
 // hasInput reports whether one of the fixtures has that input, by position or by name.
@@ -95,7 +96,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		a := &judged{attempted: attempted{id: c.id + ".f"}, stage: stageProof}
+		a := &judged{attempted: attempted{id: c.ID + ".f"}, stage: stageProof}
 		a.outcome, a.class = interrupt.Outcome(ctx)
 		return a
 	}
@@ -115,7 +116,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		return broken // interrupted
 	}
 	if broken != nil && broken.of == "" {
-		broken.of = c.reader() // other owners' calls may wait for the same proof
+		broken.of = c.Reader() // other owners' calls may wait for the same proof
 	}
 	p.done, p.broken = true, broken
 	return proofFor(c.Call, broken)
@@ -123,15 +124,15 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 
 // proofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
 // returns nil for nil.
-func proofFor(c *Call, found *judged) *judged {
+func proofFor(c *call.Call, found *judged) *judged {
 	if found == nil {
 		return nil
 	}
 	own := *found
-	own.id = c.id + own.id[strings.IndexByte(own.id, '.'):]
+	own.id = c.ID + own.id[strings.IndexByte(own.id, '.'):]
 	own.outcome.Metadata = nil
 	switch {
-	case own.fixture != "" && own.of == c.reader():
+	case own.fixture != "" && own.of == c.Reader():
 		own.outcome.Metadata = map[string]any{"fixture": own.fixture}
 	case own.example != "":
 		own.outcome.Metadata = map[string]any{"example": own.example}
@@ -143,7 +144,7 @@ func proofFor(c *Call, found *judged) *judged {
 // fixtures and people examples.
 func (c *selected) refreshed(ctx context.Context) *selected {
 	now := *c
-	if a, err := c.env.Store.Artifact(ctx, c.role, c.method); err == nil {
+	if a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method); err == nil {
 		now.artifact = a
 	}
 	return &now
@@ -164,11 +165,11 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
-	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined ||
+	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined ||
 		c.rewrites() {
 		return nil
 	}
-	if c.terms.checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.terms.checked) {
+	if c.terms.Checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.terms.Checked) {
 		return nil // the predecessor answered callers with a different contract
 	}
 	p.fixtured = true
@@ -241,7 +242,7 @@ func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 || c.contradicted(f) {
 		return false
 	}
-	return c.terms.schema == nil || c.terms.schema.Check(f.Value) == nil
+	return c.terms.Schema == nil || c.terms.Schema.Check(f.Value) == nil
 }
 
 // contradicted reports whether an example demands an answer other than the fixture's or, if no example has that input,

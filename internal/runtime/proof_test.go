@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -17,7 +18,7 @@ import (
 // Which calls become proofs for successors. Each row spoils one thing of a call that does.
 func TestFixture(t *testing.T) {
 	t.Parallel()
-	type call struct {
+	type fixtureCall struct {
 		p       *agent.Policy
 		s       *selected
 		g       *agent.Generation
@@ -25,38 +26,42 @@ func TestFixture(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		spoil func(c *call)
+		spoil func(c *fixtureCall)
 		want  bool
 	}{
-		{"nothing", func(*call) {}, true},
-		{"fixtures off", func(c *call) { c.p.FixturesEnabled = false }, false},
-		{"one fixture fewer than the most", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures-1) },
+		{"nothing", func(*fixtureCall) {}, true},
+		{"fixtures off", func(c *fixtureCall) { c.p.FixturesEnabled = false }, false},
+		{"one fixture fewer than the most", func(c *fixtureCall) {
+			c.g.Fixtures = make([]agent.Fixture,
+				agent.MaxFixtures-1)
+		},
 			true},
-		{"the most fixtures", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
-		{"effects cut", func(c *call) { c.attempt.result.Effects.Truncated = true }, false},
-		{"a history input", func(c *call) { c.s.inputHistory = json.RawMessage("{}") }, false},
-		{"no facts", func(c *call) { c.attempt.result.Facts = nil }, false},
-		{"it reads the history", func(c *call) { c.attempt.result.Facts.HistoryAccess = true }, false},
-		{"it names the history", func(c *call) { c.attempt.result.Facts.ContextReads = []string{historyKey} }, false},
-		{"it reads kept results", func(c *call) { c.attempt.result.Facts.UsesContent = true }, false},
-		{"not cacheable", func(c *call) { c.g.Cacheable = false }, false},
-		{"the same input", func(c *call) {
+		{"the most fixtures", func(c *fixtureCall) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
+		{"effects cut", func(c *fixtureCall) { c.attempt.result.Effects.Truncated = true }, false},
+		{"a history input", func(c *fixtureCall) { c.s.InputHistory = json.RawMessage("{}") }, false},
+		{"no facts", func(c *fixtureCall) { c.attempt.result.Facts = nil }, false},
+		{"it reads the history", func(c *fixtureCall) { c.attempt.result.Facts.HistoryAccess = true }, false},
+		{"it names the history", func(c *fixtureCall) { c.attempt.result.Facts.ContextReads = []string{historyKey} },
+			false},
+		{"it reads kept results", func(c *fixtureCall) { c.attempt.result.Facts.UsesContent = true }, false},
+		{"not cacheable", func(c *fixtureCall) { c.g.Cacheable = false }, false},
+		{"the same input", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
 				Kwargs: json.RawMessage("{}")}}
 		}, false},
-		{"another input", func(c *call) {
+		{"another input", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7", "8"),
 				Kwargs: json.RawMessage("{}")}}
 		}, true},
-		{"other keywords", func(c *call) {
+		{"other keywords", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
 				Kwargs: json.RawMessage(`{"a":1}`)}}
 		}, true},
 	}
-	make1 := func() *call {
+	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
-		c := &call{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{Call: &Call{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")},
+		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
+		c.s = &selected{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"), Kwargs: json.RawMessage("{}")},
 			artifact: selectiontest.Artifact(nil)}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
@@ -87,9 +92,9 @@ func TestFixture(t *testing.T) {
 		t.Errorf("an empty context: %s", f.Context)
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
-	size := func(c *call, memory int) int {
-		return len(c.s.kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) +
-			len(c.s.args[0]) + memory
+	size := func(c *fixtureCall, memory int) int {
+		return len(c.s.Kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) +
+			len(c.s.Args[0]) + memory
 	}
 	fill := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 	for _, more := range []int{0, 1} {
@@ -141,7 +146,7 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{Call: &Call{}, terms: terms{schema: tt.schema},
+		s := &selected{Call: &call.Call{}, terms: call.Terms{Schema: tt.schema},
 			artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
 		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
@@ -163,9 +168,9 @@ func TestProofIsDoneOnce(t *testing.T) {
 			return runtimetest.Value("2")
 		}}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("m", 7)
-	call("m", 8)
+	_, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	invoke("m", 7)
+	invoke("m", 8)
 	a := artifactOf(t, r, "r", "m")
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
 	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},

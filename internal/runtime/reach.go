@@ -19,7 +19,7 @@ type reach struct {
 // asks reports whether a successor of the generation needs approval if it reaches further. A program for a single call,
 // as a switch or the method demands it, has no predecessor in this sense.
 func (c *selected) asks(predecessor *agent.Generation) bool {
-	return c.policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
+	return c.Policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
 }
 
 // reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
@@ -41,7 +41,7 @@ func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach 
 	}
 	named := g.Named()
 	// earlier versions stored fewer of the names
-	if facts, refused := c.env.Sandbox.Load(ctx, programOf(g), c.env.Owner(c.owner)); refused == nil {
+	if facts, refused := c.Env.Sandbox.Load(ctx, programOf(g), c.Env.Owner(c.Owner)); refused == nil {
 		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
 		named = named.With(&found)
 	}
@@ -74,7 +74,7 @@ func (c *selected) guardOf(cand *candidate) *manifestGuard {
 	if g := c.guard(); g != nil || cand.reach == nil {
 		return g
 	}
-	return &manifestGuard{role: c.role, method: c.method, manifest: cand.reach.all()}
+	return &manifestGuard{role: c.Role, method: c.Method, manifest: cand.reach.all()}
 }
 
 // wentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
@@ -113,17 +113,17 @@ func reachWords(e *agent.Effects) string {
 
 // approvalOfReach describes what a person has to allow before the program serves.
 func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
-	if m := c.artifact.Manifest; c.policy.Effects == agent.EffectsEnforce && m != nil &&
+	if m := c.artifact.Manifest; c.Policy.Effects == agent.EffectsEnforce && m != nil &&
 		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
 			func(l []string) bool { return slices.Contains(l, "*") }) {
 		if lacks := m.Missing(*beyond); !lacks.Empty() {
-			return approvalOf(c.role, c.method, "reach what its predecessors did not", lacks)
+			return approvalOf(c.Role, c.Method, "reach what its predecessors did not", lacks)
 		}
 	}
-	a := approvalOf(c.role, c.method, "", *beyond)
-	a.Request = "POST " + ToolPath(c.role, c.method) + "/approve"
+	a := approvalOf(c.Role, c.Method, "", *beyond)
+	a.Request = "POST " + ToolPath(c.Role, c.Method) + "/approve"
 	a.Message = "it would reach what its predecessors did not (" + strings.Join(reached(beyond), ", ") +
-		"): recurgentd tools approve " + shellWord(c.role) + " " + shellWord(c.method)
+		"): recurgentd tools approve " + shellWord(c.Role) + " " + shellWord(c.Method)
 	return a
 }
 

@@ -40,9 +40,9 @@ func budgetsOf(p *agent.Policy) budgets {
 
 // serve answers the call according to its selection.
 func (s selected) serve(ctx context.Context, c *opened) *answered {
-	rec := recovery{answered: &answered{open: c, selected: s}, budgets: budgetsOf(s.policy)}
+	rec := recovery{answered: &answered{open: c, selected: s}, budgets: budgetsOf(s.Policy)}
 	rec.changes = rec.room[:0]
-	for _, w := range s.terms.warnings {
+	for _, w := range s.terms.Warnings {
 		rec.trail.warn(w)
 	}
 	rec.stages.Select = s.took
@@ -65,7 +65,7 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	if rec.decision.Decision == agent.DecideRepair {
 		o = rec.repairFirst(ctx, g)
 	} else {
-		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.policy, rec.decision.Reason))
+		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.Policy, rec.decision.Reason))
 	}
 	// another call stored a program meanwhile, or the model judged that the stored one still serves
 	if rec.source == agent.SourcePersisted || rec.decision.Decision == agent.DecideRun {
@@ -143,16 +143,16 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 // try runs and judges a stored generation or a candidate, within the limits of the guard.
 func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manifestGuard) judged {
 	rec.attempts++
-	a := rec.run(ctx, rec.id+"."+strconv.Itoa(rec.attempts), g, guard)
+	a := rec.run(ctx, rec.ID+"."+strconv.Itoa(rec.attempts), g, guard)
 	rec.predicted.Add(a.predicted)
 	rec.stages.Gate += a.result.Timing.Gate + a.result.Timing.Build
 	rec.trail.built += a.result.Timing.Build
 	rec.stages.Run += a.result.Timing.Run
-	began := rec.env.Now()
+	began := rec.Env.Now()
 	j := rec.judge(ctx, a)
-	ended := rec.env.Now()
+	ended := rec.Env.Now()
 	rec.stages.Judge += ended.Sub(began)
-	traceAttempt(rec.answered.selected.Call, &a, began, ended)
+	traceAttempt(rec.Call, &a, began, ended)
 	rec.noteReach(&j)
 	return j
 }
@@ -175,7 +175,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	if j.class == agent.ClassAdaptive {
 		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes,
 			Outlines: g.Outlines,
-			Words:    rec.env.Words.Of(g)})
+			Words:    rec.Env.Words.Of(g)})
 		rec.adaptive = true
 	}
 	switch {
@@ -188,7 +188,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
-		o.Metadata, o.Retriable = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.env.Now()).Milliseconds()), true
+		o.Metadata, o.Retriable = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.Env.Now()).Milliseconds()), true
 		return o
 	}
 	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))
@@ -197,9 +197,9 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 // recoverFrom repairs a failing stored generation, or replaces it if its repairs are used up or switched off.
 func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	switch {
-	case !rec.policy.RepairEnabled:
+	case !rec.Policy.RepairEnabled:
 		return rec.replace(ctx, g, "regenerate:repair_disabled", j)
-	case rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen:
+	case rec.artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
 	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class),
@@ -226,7 +226,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 		why.class = "degraded"
 		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.",
 			100*rec.decision.Figures.RecentFailureRate)
-		why.message = rec.quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner),
+		why.message = rec.Quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner),
 			often+" Last failure: "+rec.artifact.LastFailureReason, often)
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
@@ -244,25 +244,25 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 	if j.class == agent.ClassNone {
 		return
 	}
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID,
+	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, ResultOf: g.ID,
 		Result:    j.class,
-		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting,
+		SessionID: rec.Session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting,
 		Misnamed: j.misnamed(), Unrun: j.misfit}
 	if g.Interface == nil {
 		change.Interface = j.takes // generations of earlier versions have no interface
 	}
 	if j.outcome.OK() {
-		change.Caller, change.Answered = callerOf(rec.answered.selected.Call, g), answeredInput(rec.answered.selected.Call, j)
+		change.Caller, change.Answered = callerOf(rec.Call, g), answeredInput(rec.Call, j)
 		change.Fixture = rec.provenFixture(ctx, g, j)
-		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.policy.Effects == agent.EffectsObserve
+		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.Policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
-			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.reader())
+			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.Reader())
 		}
 	} else {
 		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType,
-			agent.Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
+			agent.Clip(rec.Mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.Reader())
 		if !j.misfit || j.misnamed() { // a missing argument proves nothing
-			change.Failure = failureOf(rec.answered.selected.Call, g, j)
+			change.Failure = failureOf(rec.Call, g, j)
 		}
 	}
 	rec.changes = append(rec.changes, change)
@@ -274,13 +274,13 @@ func (rec *recovery) note(j judged) {
 	if len(rec.trail.failures) >= maxAttemptFailures {
 		return
 	}
-	message := agent.Clip(rec.mask(j.outcome.ErrorMessage), 400)
-	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage,
+	message := agent.Clip(rec.Mask(j.outcome.ErrorMessage), 400)
+	rec.Progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage,
 		"error_type":    j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})
 	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage,
 		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class,
-		Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint.For(rec.reader()))})
+		Metadata: rec.MaskData(j.outcome.Metadata), Hint: rec.Mask(j.hint.For(rec.Reader()))})
 	if j.stage == stageExecution || j.stage == stageOutcome {
 		rec.trail.rolledBack = true
 	}

@@ -29,7 +29,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 		return
 	}
 	since := agent.FormatTime(g.Current().CreatedAt)
-	entries, err := c.env.Store.Audit(ctx, store.AuditQuery{Limit: remarkEntries,
+	entries, err := c.Env.Store.Audit(ctx, store.AuditQuery{Limit: remarkEntries,
 		Actions: []string{"artifact.regenerate", "recommendation.apply"}, Scan: &store.Scan{Most: remarkScan}})
 	if err != nil {
 		return // a poorer prompt is better than no program
@@ -51,10 +51,10 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 	switch a.Action {
 	case "artifact.regenerate":
-		return a.Target == c.role+"."+c.method
+		return a.Target == c.Role+"."+c.Method
 	case "recommendation.apply":
 		var advice struct{ Role, Method string }
-		return json.Unmarshal(a.After, &advice) == nil && advice.Role == c.role && advice.Method == c.method
+		return json.Unmarshal(a.After, &advice) == nil && advice.Role == c.Role && advice.Method == c.Method
 	}
 	return false
 }
@@ -62,7 +62,7 @@ func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 // describeRemarks adds which answers of the method were weak, with the newest sample of each kind, and what callers
 // asked again after an answer. A nested call counts as asked again if its root call was.
 func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
-	known, err := c.env.Store.Evidence(ctx, c.role, c.method)
+	known, err := c.Env.Store.Evidence(ctx, c.Role, c.Method)
 	if err != nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 		}
 		if n.CorrectedBy != "" && again < shownRemarks {
 			q := c.askedAgain(c.loggedCall(ctx, n.CallID), c.loggedCall(ctx, n.CorrectedBy))
-			if line := q.For(c.reader()); !shown[line] {
+			if line := q.For(c.Reader()); !shown[line] {
 				again, shown[line] = again+1, true
 				e.add(q)
 			}
@@ -88,7 +88,7 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 
 // weakAnswer describes an answer that was a weak success.
 func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
-	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
+	return c.Quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
 		strings.Join(reasons, ", "), agent.Clip(was.args, 120), agent.Clip(was.value, 200)),
 		fmt.Sprintf("a weak answer (%s) to an input of the form %s",
 			strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
@@ -96,7 +96,7 @@ func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 
 // askedAgain describes an answer after which the caller asked again.
 func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
-	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", agent.Clip(was.args,
+	return c.Quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", agent.Clip(was.args,
 		120),
 		agent.Clip(next.args, 120)),
 		"after an answer to an input of the form "+was.form+" the caller asked again")
@@ -114,16 +114,16 @@ type loggedCall struct {
 func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
 	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
 		form: "that is not kept any more"}
-	got, err := c.env.Store.Call(ctx, callID)
+	got, err := c.Env.Store.Call(ctx, callID)
 	if err != nil {
 		return was
 	}
 	if was.owner = got.Log.Owner; was.owner == "" {
-		was.owner = c.ownerOfSession(ctx, got.Log.SessionID)
+		was.owner = c.OwnerOfSession(ctx, got.Log.SessionID)
 	}
 	was.args, was.form = string(jsonenc.Array(got.Log.Args)), c.outlined(got.Log.Args, got.Log.Kwargs)
 	if got.Outcome != nil {
-		masked, _ := c.rules.JSON(got.Outcome.Value)
+		masked, _ := c.Rules.JSON(got.Outcome.Value)
 		was.value = string(masked)
 	}
 	return was

@@ -22,8 +22,8 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
 	}
-	owner := c.ownerOfSession(ctx, f.SessionID)
-	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs,
+	owner := c.OwnerOfSession(ctx, f.SessionID)
+	d := dryRun{id: c.ID + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs,
 		context: f.Context, effects: effects, of: owner, earlier: true}
 	a, ok := c.dryRun(ctx, &cand.generation, d)
 	if !ok {
@@ -39,7 +39,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 		got = res.Failure.Type + ": " + res.Failure.Message
 	case res.Authored != nil:
 		got = res.Authored.Type + ": " + res.Authored.Message
-	case equal.Exact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.sameShown(res.Value,
+	case equal.Exact(res.Value, f.Value), bytes.Contains(f.Value, []byte(mask.Masked)) && c.SameShown(res.Value,
 		f.Value):
 		return nil, true
 	default:
@@ -48,8 +48,8 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"),
 		agent.ClassIntrinsic
 	a.broke, a.fixture = prompt.BrokeFixture, f.CallID
-	a.hint = c.quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
-		c.clip(string(jsonenc.Array(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
+	a.hint = c.Quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
+		c.Clip(string(jsonenc.Array(f.Args))), c.Clip(string(f.Kwargs)), c.Clip(string(f.Value)), c.Clip(got)),
 		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s",
 			c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
 	return a, false

@@ -20,12 +20,12 @@ func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent
 
 // madeForNow returns MadeFor of a program for the registered wording, or nil if no contract was resolved.
 func (c *selected) madeForNow() *agent.MadeFor {
-	if c.terms.words == nil {
+	if c.terms.Words == nil {
 		return nil
 	}
-	m := c.terms.words.Made
-	if !c.terms.registered && c.terms.contract != nil { // the role is registered with its first program
-		m.Purpose = c.terms.contract.Purpose
+	m := c.terms.Words.Made
+	if !c.terms.Registered && c.terms.Contract != nil { // the role is registered with its first program
+		m.Purpose = c.terms.Contract.Purpose
 	}
 	return &m
 }
@@ -38,7 +38,7 @@ func (c *selected) rewrites() bool {
 
 // rechecked returns the candidate for a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at,
+	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.ID, keeps: true, keptAt: at,
 		proof: proof{turn: make(chan struct{}, 1)}}
 }
 
@@ -60,7 +60,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 	made := *rec.madeForNow()
 	at := cand.keptAt
 	made.Checked = &at
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
 	rec.r.backoffs.clear(rec.backoffKey())
@@ -72,7 +72,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 
 // staleness returns the value of program.stale in a reply.
 func (a *answered) staleness() string {
-	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.terms.registeredWords()) {
+	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.terms.RegisteredWords()) {
 		return agent.StalePurpose
 	}
 	return ""
@@ -85,7 +85,7 @@ func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.K
 // gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
 // a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
 func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judged) *judged {
-	how := exampleRun{denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
+	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
 	var ids []string
 	active := c.artifact.ActiveExamples()

@@ -37,11 +37,11 @@ const (
 // enterRoom reserves room for the record of a call and for its recorded answer. It does so before the call runs,
 // because nothing may happen without a record. leaveRoom releases it once the call is committed.
 func (c *opened) enterRoom(ctx context.Context) error {
-	need := store.Bytes{Histories: leastRecord + int64(len(c.kwargs)), Values: leastValue}
-	for _, a := range c.args {
+	need := store.Bytes{Histories: leastRecord + int64(len(c.Kwargs)), Values: leastValue}
+	for _, a := range c.Args {
 		need.Histories += int64(len(a))
 	}
-	if c.session.Ephemeral && c.depth == 0 && c.session.HistorySize == 0 {
+	if c.Session.Ephemeral && c.Depth == 0 && c.Session.HistorySize == 0 {
 		need.Contexts = 1 // the call creates its session
 	}
 	return c.hold(ctx, need)
@@ -49,7 +49,7 @@ func (c *opened) enterRoom(ctx context.Context) error {
 
 // hold reserves room in the owner's share until leaveRoom.
 func (c *opened) hold(ctx context.Context, need store.Bytes) error {
-	err := c.env.Storage.Hold(ctx, c.session.Owner, need)
+	err := c.Env.Storage.Hold(ctx, c.Session.Owner, need)
 	if err == nil {
 		c.held.Add(need)
 	}
@@ -58,7 +58,7 @@ func (c *opened) hold(ctx context.Context, need store.Bytes) error {
 
 // leaveRoom releases everything that the call reserved.
 func (c *opened) leaveRoom() {
-	c.env.Storage.Release(c.session.Owner, c.held)
+	c.Env.Storage.Release(c.Session.Owner, c.held)
 	c.held = store.Bytes{}
 }
 
@@ -83,7 +83,7 @@ func (a *answered) boundValues() {
 		return
 	}
 	var full *storage.FullError
-	if !errors.As(a.open.hold(a.env.Within(), store.Bytes{Values: int64(value + journal)}), &full) {
+	if !errors.As(a.open.hold(a.Env.Within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
 	// Without its effects the call is not replayable, and makes no fixture.
@@ -117,7 +117,7 @@ func (a *answered) boundContext() {
 	before := a.memory
 	if before == nil { // a setter has not read it
 		var err error
-		if before, err = a.env.Store.Context(a.env.Within(), a.session.ID); err != nil {
+		if before, err = a.Env.Store.Context(a.Env.Within(), a.Session.ID); err != nil {
 			return // the commit will fail as well
 		}
 	}
@@ -129,12 +129,12 @@ func (a *answered) boundContext() {
 		return
 	}
 	var full *storage.FullError
-	switch err := a.open.hold(a.env.Within(), store.Bytes{Contexts: int64(more)}); {
+	switch err := a.open.hold(a.Env.Within(), store.Bytes{Contexts: int64(more)}); {
 	case errors.As(err, &full):
 		a.takeBack(full.Outcome())
-	case size > a.env.MaxContext:
+	case size > a.Env.MaxContext:
 		a.takeBack(agent.Failed(agent.ErrResourceExhausted,
-			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.env.MaxContext)))
+			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.Env.MaxContext)))
 	}
 }
 
@@ -151,7 +151,7 @@ func contextSize(memory map[string]json.RawMessage) (size int) {
 func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
 	const least = 1 << 10
 	var full *storage.FullError
-	if !errors.As(w.env.Storage.Room(ctx, w.owner, store.Bytes{Tools: least}), &full) {
+	if !errors.As(w.Env.Storage.Room(ctx, w.Owner, store.Bytes{Tools: least}), &full) {
 		return nil
 	}
 	o := full.Outcome()

@@ -26,7 +26,7 @@ func (r *Runtime) Load() (running, waiting int) {
 // Running returns the current state of a running call. It returns false if no call with that ID runs.
 func (r *Runtime) Running(callID string) (agent.LogEntry, bool) {
 	if c := r.runningCall(callID); c != nil {
-		return c.entry(), true
+		return c.Entry(), true
 	}
 	return agent.LogEntry{}, false
 }
@@ -37,7 +37,7 @@ func (r *Runtime) RunningCalls() []agent.LogEntry {
 	defer r.mu.Unlock()
 	out := make([]agent.LogEntry, 0, len(r.running))
 	for _, c := range r.running {
-		out = append(out, c.entry())
+		out = append(out, c.Entry())
 	}
 	return out
 }
@@ -45,7 +45,7 @@ func (r *Runtime) RunningCalls() []agent.LogEntry {
 // Progress returns the events of a running call, or nil if no call with that ID runs.
 func (r *Runtime) Progress(callID string) *progress.Log {
 	if c := r.runningCall(callID); c != nil {
-		return &c.progress
+		return &c.Progress
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (r *Runtime) Progress(callID string) *progress.Log {
 func (r *Runtime) CancelRunning(callID string) bool {
 	c := r.runningCall(callID)
 	if c != nil {
-		c.life.Cancel(interrupt.ErrCanceled)
+		c.Life.Cancel(interrupt.ErrCanceled)
 	}
 	return c != nil
 }

@@ -178,7 +178,7 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 	defer r.mu.Unlock()
 	for _, c := range r.running {
 		if match(c) {
-			c.life.Cancel(cause)
+			c.Life.Cancel(cause)
 		}
 	}
 }
@@ -187,10 +187,10 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 func (r *Runtime) enter(c *opened) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.draining && c.depth == 0 {
+	if r.draining && c.Depth == 0 {
 		return ErrDraining
 	}
-	r.running[c.id] = c
+	r.running[c.ID] = c
 	return nil
 }
 
@@ -198,8 +198,8 @@ func (r *Runtime) enter(c *opened) error {
 func (r *Runtime) leave(c *opened) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.running, c.id)
-	c.progress.End()
+	delete(r.running, c.ID)
+	c.Progress.End()
 	if r.draining && len(r.running) == 0 {
 		select {
 		case <-r.idle:

@@ -15,7 +15,8 @@ import (
 func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 	in := selection.Input{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone,
 		Policy: r.policy.Load(),
-		Now:    r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs, Intact: r.env.Intact.Has}
+		Now:    r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs,
+		Intact: r.env.Intact.Has}
 	d := selection.Select(in)
 	if d.Reason == selection.ReasonContractChanged {
 		in.CheckedFingerprint = a.Current().CheckedFingerprint
@@ -32,7 +33,8 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) selection.Decision {
 	return selection.Select(selection.Input{Role: a.Role, Method: a.MethodName, Artifact: a,
 		CheckedFingerprint: checkedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
-		Now: r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs, Intact: r.env.Intact.Has})
+		Now: r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs,
+		Intact: r.env.Intact.Has})
 }
 
 // Answering returns the stored generation that would answer the call described at Next: the one that runs, or the

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	audittrail "github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -133,7 +134,7 @@ func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 	}
 	// Cancel first, then wait for the turn: the canceled calls commit before the session is erased. The queue's limit
 	// is raised by one, because a full queue must not prevent a deletion.
-	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
+	r.cancelRunning(func(c *opened) bool { return c.Session.ID == id }, interrupt.ErrCanceled)
 	_, leave, err := r.turn(ctx, id, r.env.MaxQueue+1)
 	if err != nil {
 		return err
@@ -293,7 +294,7 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	via := func(v string, responds bool) (Introspection, error) {
 		return Introspection{Responds: responds, Via: &v}, nil
 	}
-	if setterKey(method) != "" {
+	if call.SetterKey(method) != "" {
 		return via("setter", true)
 	}
 	next, err := r.newCall(CallRequest{SessionID: sessionID, Role: s.Role, Method: method, Owner: s.Owner},

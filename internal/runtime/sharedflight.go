@@ -37,7 +37,7 @@ type sharedCandidate struct {
 func (w *writer) writeShared(ctx context.Context, key string, q forgeRequest) forgeResult {
 	key = sharedKeyOf(key)
 	for {
-		lease, err := w.env.Store.Lease(ctx, key, store.LeaseOptions{TTL: flightTTL, Wait: true})
+		lease, err := w.Env.Store.Lease(ctx, key, store.LeaseOptions{TTL: flightTTL, Wait: true})
 		if err != nil {
 			return w.write(ctx, q) // at worst, one model request too many
 		}
@@ -92,11 +92,11 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 	}
 	text, err := json.Marshal(sharedCandidate{w.reply, created, cand.generation.Owner})
 	if err == nil && len(text) <= maxCandidate {
-		err = w.env.Store.PutCandidate(ctx, key, text, candidateLife)
+		err = w.Env.Store.PutCandidate(ctx, key, text, candidateLife)
 	}
 	if err != nil {
-		w.env.Logger.Warn().Err(err).Str("role", w.role).Str("method",
-			w.method).Msg("a forged program could not be shown to the other replicas: they may forge their own")
+		w.Env.Logger.Warn().Err(err).Str("role", w.Role).Str("method",
+			w.Method).Msg("a forged program could not be shown to the other replicas: they may forge their own")
 		return
 	}
 	r := w.r
@@ -111,7 +111,7 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 // left returns the candidate that another replica left, after checking it with the gate. It returns nil if there is
 // none to use.
 func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidate {
-	text, err := w.env.Store.Candidate(ctx, key)
+	text, err := w.Env.Store.Candidate(ctx, key)
 	if err != nil || len(text) > maxCandidate {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		takes, refused = w.describe(q, shared.Reply, facts, false)
 	}
 	if refused != nil {
-		w.env.Logger.Warn().Str("role", w.role).Str("method", w.method).Str("checksum",
+		w.Env.Logger.Warn().Str("role", w.Role).Str("method", w.Method).Str("checksum",
 			program.Checksum).Err(fmt.Errorf("%s: %s", refused.Type, refused.Message)).
 			Msg("the program that another replica left does not pass the gate here")
 		return nil

@@ -2,20 +2,22 @@ package runtime
 
 import (
 	"time"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 )
 
 // traceAttempt traces the stages of an attempt. The runner reports durations, not times. Its work is assumed to end
 // when judging began, and the time before it counts as waiting for a runner.
-func traceAttempt(c *Call, a *attempted, judged, ended time.Time) {
-	if c.span == nil {
+func traceAttempt(c *call.Call, a *attempted, judged, ended time.Time) {
+	if c.Span == nil {
 		return
 	}
 	ran := judged.Add(-a.result.Timing.Run)
 	if a.result.Timing.Gate > 0 {
-		c.span.Stage("gate", ran.Add(-a.result.Timing.Gate), ran)
+		c.Span.Stage("gate", ran.Add(-a.result.Timing.Gate), ran)
 	}
-	run := c.span.Begin("run", ran)
+	run := c.Span.Begin("run", ran)
 	run.Note("recurgent.attempt_id", a.id)
 	run.End(judged)
-	c.span.Stage("judge", judged, ended)
+	c.Span.Stage("judge", judged, ended)
 }

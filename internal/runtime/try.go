@@ -29,12 +29,12 @@ func (r *Runtime) selection(p DryRun) *selected {
 // RunDry runs the program live on the given input. Nothing is kept or counted.
 func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	s := r.selection(p)
-	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.id, callID: s.id, args: s.args, kwargs: s.kwargs,
+	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.ID, callID: s.ID, args: s.Args, kwargs: s.Kwargs,
 		context: p.Context, denied: p.NoFetch})
 	if !ok {
 		return agent.Failed(agent.ErrInvalidInput, "context must be an object")
 	}
-	return s.named(a.outcome)
+	return s.Named(a.outcome)
 }
 
 // CheckExamples runs the program on the artifact's active examples. With NoFetch, a live example counts as skipped if

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -44,10 +45,10 @@ func (w *weakness) String() string {
 
 // weaknessOf examines the newest answers of the role's methods. Reasons contain only names that the deliverable
 // declares, and nothing else of a value.
-func weaknessOf(c *Call, ctx context.Context, role string, deliverable json.RawMessage,
+func weaknessOf(c *call.Call, ctx context.Context, role string, deliverable json.RawMessage,
 	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
-		known, err := c.env.Store.Evidence(ctx, role, m)
+		known, err := c.Env.Store.Evidence(ctx, role, m)
 		if err != nil {
 			continue // a poorer prompt is better than no program
 		}
@@ -65,7 +66,7 @@ func weaknessOf(c *Call, ctx context.Context, role string, deliverable json.RawM
 type weaknesses map[string]weakness
 
 // of returns the tool's weakness. Beyond maxWeakTools tools it returns the zero value.
-func (known weaknesses) of(ctx context.Context, c *Call, t *store.RankedTool) weakness {
+func (known weaknesses) of(ctx context.Context, c *call.Call, t *store.RankedTool) weakness {
 	w, seen := known[t.Tool.Role]
 	if !seen && len(known) < maxWeakTools {
 		w = weaknessOf(c, ctx, t.Tool.Role, t.Tool.Deliverable, t.Methods...)
@@ -86,7 +87,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 		if g == nil {
 			continue
 		}
-		names = append(names, c.env.Facts.Of(g).Tools...)
+		names = append(names, c.Env.Facts.Of(g).Tools...)
 		if g.Effects != nil {
 			names = append(names, g.Effects.Tools...)
 		}
@@ -94,7 +95,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		dot := strings.LastIndexByte(name, '.') // "*", which stands for computed tools, has none
-		if dot >= 0 && name[:dot] != c.role && len(out) < maxBuilderTools {
+		if dot >= 0 && name[:dot] != c.Role && len(out) < maxBuilderTools {
 			out = append(out, store.Target{Role: name[:dot], Method: name[dot+1:]})
 		}
 	}
@@ -105,12 +106,12 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 // contracts.
 func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
 	for _, k := range c.called(q) {
-		t, err := c.env.Store.RankedTool(ctx, k.Role, c.env.Now())
+		t, err := c.Env.Store.RankedTool(ctx, k.Role, c.Env.Now())
 		if err != nil {
 			continue
 		}
 		t.Methods = []string{k.Method}
-		if t, shown := c.registry(1).tool(ctx, t); shown && len(t.Methods) > 0 {
+		if t, shown := c.Registry(1).Tool(ctx, t); shown && len(t.Methods) > 0 {
 			if w := weaknessOf(c.Call, ctx, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
 				e.add(prompt.Public(fmt.Sprintf(
 					"answers of %s.%s, which the program called, were weak, %s: a contract that you delegate with can demand more", k.Role, k.Method, &w)))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -96,15 +97,15 @@ func TestAFailedProofOfAnotherCall(t *testing.T) {
 	found := &judged{attempted: attempted{id: "call_ann.f2"}, of: "ann", fixture: "call_ann",
 		outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
-		c := &Call{id: "call_now", session: agent.Session{Owner: owner}}
+		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
 		if own := proofFor(c, found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
 			found.outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
 	found = &judged{attempted: attempted{id: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
-	if own := proofFor((&Call{id: "call_now",
-		session: agent.Session{Owner: "ben"}}), found); own.id != "call_now.ex_1.2" ||
+	if own := proofFor((&call.Call{ID: "call_now",
+		Session: agent.Session{Owner: "ben"}}), found); own.id != "call_now.ex_1.2" ||
 		own.outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}
@@ -138,14 +139,14 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
 	a := selectiontest.Artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
-	s := &selected{Call: &Call{}, artifact: a}
+	s := &selected{Call: &call.Call{}, artifact: a}
 	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
 		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
 		if got := s.namedType(given); got != want {
 			t.Errorf("%s: got %s", given, got)
 		}
 	}
-	if (&selected{Call: &Call{}}).namedType("of_ann") != agent.ErrTool {
+	if (&selected{Call: &call.Call{}}).namedType("of_ann") != agent.ErrTool {
 		t.Error("without an artifact")
 	}
 }

@@ -32,8 +32,8 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.policy.RepairEnabled || rec.artifact.Pinned ||
-		rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen ||
+	if !rec.Policy.RepairEnabled || rec.artifact.Pinned ||
+		rec.artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen ||
 		rec.decision.Reason == selection.ReasonApprovalRequired || rec.decision.Reason == selection.ReasonNewReach ||
 		rec.decision.Reason == selection.ReasonBreaksExamples {
 		return false
@@ -59,9 +59,9 @@ func (j *judged) unread() string {
 // honest as before.
 func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
-		message: rec.mine(fmt.Sprintf(
+		message: rec.Mine(fmt.Sprintf(
 			"%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
-			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.takes.Signature(rec.method)))}
+			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.takes.Signature(rec.Method)))}
 	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: widening, basis: why, predecessor: g})
 	if cand == nil {
 		refused := rec.class == agent.ClassIntrinsic

@@ -23,13 +23,13 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		return held, nil
 	}
 	if q.kind == provider.KindForge && q.predecessor != nil {
-		rec.env.Metrics.ObserveRegeneration()
+		rec.Env.Metrics.ObserveRegeneration()
 	}
-	began := rec.env.Now()
-	span := rec.span.Begin("forge", began)
+	began := rec.Env.Now()
+	span := rec.Span.Begin("forge", began)
 	span.Note("recurgent.trigger", q.trigger)
 	defer func() {
-		ended := rec.env.Now()
+		ended := rec.Env.Now()
 		rec.stages.Forge += ended.Sub(began)
 		span.End(ended)
 	}()
@@ -46,7 +46,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 			rec.charge(res)
 		}
 		if leader = leader && !res.foreign; !leader {
-			res = res.seenBy(rec.owner, rec.id)
+			res = res.seenBy(rec.Owner, rec.ID)
 			span.Note("recurgent.forge", "shared")
 		}
 		if !leader && !q.alone && res.candidate != nil && !res.candidate.generation.Cacheable {
@@ -88,28 +88,28 @@ func (rec *recovery) repairEnded(ok bool) {
 		return
 	}
 	if t.repairOpen, t.repairSucceeded = false, ok; !t.repairShared {
-		rec.env.Metrics.ObserveRepair(ok)
+		rec.Env.Metrics.ObserveRepair(ok)
 	}
 }
 
 // fly joins or starts the flight for the request and waits for its result. If ctx ends first, ok is false and res has
 // the usage so far.
 func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
-	key := flightKey(rec.role, rec.method, rec.terms.checked, q)
+	key := flightKey(rec.Role, rec.Method, rec.terms.Checked, q)
 	if rec.rewrites() {
-		key += "\x00" + string(rec.terms.registeredWords())
+		key += "\x00" + string(rec.terms.RegisteredWords())
 	}
 	if q.alone {
-		key += "\x00" + rec.id
+		key += "\x00" + rec.ID
 	}
-	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
-	rec.tree.written.Store(true)
+	rec.Progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
+	rec.Tree.Written.Store(true)
 	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span,
-		res: forgeResult{owner: rec.owner}}
+		res: forgeResult{owner: rec.Owner}}
 	fl, leader, leave := rec.r.flights.join(rec.r.lifeFor(ctx), key,
 		func(fctx context.Context, spent *meter) forgeResult {
 			w.spent = spent
-			if rec.env.Shared && !q.alone {
+			if rec.Env.Shared && !q.alone {
 				return w.writeShared(fctx, key, q)
 			}
 			return w.write(fctx, q)
@@ -184,14 +184,14 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			return w.res
 		}
 		if reply.Unchanged {
-			w.res.candidate, w.reply = w.rechecked(q, w.env.Now()), reply
+			w.res.candidate, w.reply = w.rechecked(q, w.Env.Now()), reply
 			return w.res
 		}
 		program, facts, refused := w.gate(ctx, q, reply)
 		// the model kept the program by repeating it
 		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum {
 			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
-			w.res.candidate = w.rechecked(q, w.env.Now())
+			w.res.candidate = w.rechecked(q, w.Env.Now())
 			return w.res
 		}
 		var takes *agent.Interface
@@ -213,10 +213,11 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 // gate fixes and checks the program that the model wrote, and returns the fixed program.
 func (w *writer) gate(ctx context.Context, q forgeRequest,
 	reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
-	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
-	began := w.env.Now()
-	program, facts, took, refused := w.env.Sandbox.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.env.Owner(w.owner))
-	ended := w.env.Now()
+	w.Progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
+	began := w.Env.Now()
+	program, facts, took, refused := w.Env.Sandbox.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration),
+		w.Env.Owner(w.Owner))
+	ended := w.Env.Now()
 	w.res.gated += ended.Sub(began)
 	w.res.built += took.Build
 	w.span.Stage("gate", began, ended)
@@ -232,11 +233,11 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 		w.res.failure, w.res.class = &out, agent.ClassNone
 		return q, false
 	}
-	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out,
-		class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
+	j := judged{attempted: attempted{id: w.ID + ".v"}, stage: stageValidation, outcome: out,
+		class: agent.ClassIntrinsic, hint: w.Mine(why.Hint)}
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
-	w.env.Metrics.Guardrail(why.Type)
+	w.Env.Metrics.Guardrail(why.Type)
 	switch {
 	case !w.taught.add(why.Message) && p.Checksum != q.basis.checksum && w.res.repeated < maxRepeated:
 		w.res.repeated++
@@ -278,7 +279,7 @@ func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 // storedMeanwhile returns the artifact if another call has stored a program that fits this call since this call
 // selected, or nil.
 func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
-	a, err := w.env.Store.Artifact(ctx, w.role, w.method)
+	a, err := w.Env.Store.Artifact(ctx, w.Role, w.Method)
 	if err != nil {
 		return nil // forge anyway: at worst, one program too many
 	}
@@ -291,11 +292,11 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 // checkedParts returns the machine-checked parts of the contract that the call brought, for later corrections of the
 // program. It returns nil if the contract comes from the registry, or if the parts contain a secret.
 func (c *selected) checkedParts() *agent.Contract {
-	if !c.terms.own {
+	if !c.terms.Own {
 		return nil
 	}
-	parts := &agent.Contract{Deliverable: c.terms.contract.Deliverable, Signature: c.terms.contract.Signature}
-	if _, secret := c.maskJSON(agent.Encoded(parts)); secret {
+	parts := &agent.Contract{Deliverable: c.terms.Contract.Deliverable, Signature: c.terms.Contract.Signature}
+	if _, secret := c.MaskJSON(agent.Encoded(parts)); secret {
 		return nil
 	}
 	return parts
@@ -305,15 +306,15 @@ func (c *selected) checkedParts() *agent.Contract {
 func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts,
 	takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
-		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, CallersContract: w.terms.own,
+		ContractFingerprint: w.terms.Fingerprint, CheckedFingerprint: w.terms.Checked, CallersContract: w.terms.Own,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.env.Now(),
+		Interpreter: facts.Engine, Model: reply.Model, Owner: w.Owner, CreatedAt: w.Env.Now(),
 		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
 		Interface: takes}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
 	g.Asked = w.checkedParts()
-	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before,
+	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.ID, reach: w.before,
 		proof: proof{turn: make(chan struct{}, 1)}}
 	cand.beyond.Store(w.before.beyond(&g))
 	return cand

@@ -33,30 +33,30 @@ func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, er
 func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Message) (provider.Reply, error) {
 	res := &w.res
 	for try := 1; ; try++ {
-		began := w.env.Now()
-		question := w.span.Ask(w.model(), began)
+		began := w.Env.Now()
+		question := w.span.Ask(w.Model(), began)
 		answered := w.spent.sent()
-		reply, err := w.env.Provider.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.role,
-			Method: w.method, Model: w.model(),
-			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.env.Owner(w.owner),
-			Charge: w.charge()})
+		reply, err := w.Env.Provider.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.Role,
+			Method: w.Method, Model: w.Model(),
+			Messages: messages, TraceParent: telemetry.TraceParent(question, w.TraceID), Owner: w.Env.Owner(w.Owner),
+			Charge: w.Charge()})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
 		res.usage.Add(usage)
 		answered(usage)
-		ended := w.env.Now()
+		ended := w.Env.Now()
 		question.Answered(outcome, reply.Model, usage, ended)
-		w.env.Metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.traceID)
-		w.env.Metrics.ObserveReply(string(provider.FormOf(reply, err)))
+		w.Env.Metrics.ObserveProvider(outcome, ended.Sub(began), usage, w.TraceID)
+		w.Env.Metrics.ObserveReply(string(provider.FormOf(reply, err)))
 		if err == nil {
 			return reply, nil
 		}
 		again, ok := provider.Again(messages, err)
-		if !ok || try >= min(2, w.policy.MaxGenerationAttempts) {
+		if !ok || try >= min(2, w.Policy.MaxGenerationAttempts) {
 			return provider.Reply{}, err
 		}
 		messages = again
-		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.id + ".p", Stage: stageValidation,
+		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.ID + ".p", Stage: stageValidation,
 			ErrorType: agent.ErrInvalidCode, ErrorMessage: agent.Clip(err.Error(), 400)})
 	}
 }

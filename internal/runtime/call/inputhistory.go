@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"context"
@@ -15,39 +15,39 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// readInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or
+// ReadInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or
 // the argument of the signature's history field, by name or by position. An empty history counts as absent.
-func (c *Call) readInputHistory(ctx context.Context) error {
-	if c.inputHistory == nil && len(c.kwargs) <= len("{}") && len(c.args) == 0 {
+func (c *Call) ReadInputHistory(ctx context.Context) error {
+	if c.InputHistory == nil && len(c.Kwargs) <= len("{}") && len(c.Args) == 0 {
 		return nil
 	}
-	t, err := c.resolveTerms(ctx)
+	t, err := c.ResolveTerms(ctx)
 	if err != nil {
 		return err
 	}
-	c.early = &t
+	c.Early = &t
 	sig, at, name := t.signature(), "/history", "history"
 	if given, place := c.givenHistory(sig); given != nil {
-		if at, name = place, sig.HistoryField(); c.inputHistory != nil {
+		if at, name = place, sig.HistoryField(); c.InputHistory != nil {
 			return &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: at,
 				Detail: "the call has a history already", Hint: "give one of the two"}
 		}
-		c.inputHistory, c.historyArgument = given, place
+		c.InputHistory, c.historyArgument = given, place
 	}
-	if c.inputHistory == nil {
+	if c.InputHistory == nil {
 		return nil
 	}
 	if err := c.sessionTurns(ctx, sig); err != nil {
 		return err
 	}
-	turns, err := history.Parse(c.inputHistory, name, sig, history.DefaultLimits())
+	turns, err := history.Parse(c.InputHistory, name, sig, history.DefaultLimits())
 	var bad *history.Error
 	if errors.As(err, &bad) {
 		return &agent.InputError{Code: bad.Code, Pointer: at + bad.Pointer, Detail: bad.Detail,
 			Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: bad.Meta}
 	}
 	if len(turns) == 0 {
-		c.inputHistory = nil
+		c.InputHistory = nil
 	}
 	c.inputTurns, c.signature = turns, sig
 	return err
@@ -59,30 +59,30 @@ func (c *Call) givenHistory(sig *contract.Signature) (given json.RawMessage, pla
 	if sig == nil || sig.HistoryField() == "" {
 		return nil, ""
 	}
-	if given = member(c.kwargs, sig.HistoryField()); given != nil {
+	if given = Member(c.Kwargs, sig.HistoryField()); given != nil {
 		return given, "/kwargs/" + sig.HistoryField()
 	}
 	i := slices.IndexFunc(sig.Inputs, func(f contract.Field) bool { return f.Name == sig.HistoryField() })
-	if i < len(c.args) && agent.Kind(c.args[i]) != "null" {
-		return c.args[i], "/args/" + strconv.Itoa(i)
+	if i < len(c.Args) && agent.Kind(c.Args[i]) != "null" {
+		return c.Args[i], "/args/" + strconv.Itoa(i)
 	}
 	return nil, ""
 }
 
 // signature returns the contract's signature, or nil if it has no valid one.
-func (t *terms) signature() *contract.Signature {
-	if t.contract == nil || len(t.contract.Signature) == 0 {
+func (t *Terms) signature() *contract.Signature {
+	if t.Contract == nil || len(t.Contract.Signature) == 0 {
 		return nil
 	}
-	s, err := contract.ParseSignature(t.contract.Signature)
+	s, err := contract.ParseSignature(t.Contract.Signature)
 	if err != nil {
 		return nil
 	}
 	return &s
 }
 
-// member returns the value of an object's key, or nil if it is missing.
-func member(object json.RawMessage, key string) json.RawMessage {
+// Member returns the value of an object's key, or nil if it is missing.
+func Member(object json.RawMessage, key string) json.RawMessage {
 	var found json.RawMessage
 	rawjson.Members(object, func(k string, v []byte) {
 		if k == key {
@@ -92,16 +92,16 @@ func member(object json.RawMessage, key string) json.RawMessage {
 	return found
 }
 
-// historyMessages returns the turns of the history input as messages for a model, secrets masked: for each turn a user
+// HistoryMessages returns the turns of the history input as messages for a model, secrets masked: for each turn a user
 // message with its inputs and an assistant message with its outputs. It returns nil without a signature, because
 // nothing else distinguishes inputs from outputs.
-func (c *Call) historyMessages() []provider.Message {
+func (c *Call) HistoryMessages() []provider.Message {
 	if c.signature == nil {
 		return nil
 	}
 	turns := make([]history.Turn, len(c.inputTurns))
 	for i, turn := range c.inputTurns {
-		raw, masked := c.rules.JSON(agent.Encoded(turn))
+		raw, masked := c.Rules.JSON(agent.Encoded(turn))
 		var shown history.Turn
 		if masked && json.Unmarshal(raw, &shown) == nil {
 			turn = shown
@@ -111,10 +111,10 @@ func (c *Call) historyMessages() []provider.Message {
 	return history.Messages(turns, c.signature)
 }
 
-// withoutInputHistory returns the arguments for a prompt, with secrets masked and without the history input, which the
+// WithoutInputHistory returns the arguments for a prompt, with secrets masked and without the history input, which the
 // prompt contains as messages.
-func (c *Call) withoutInputHistory() ([]json.RawMessage, json.RawMessage) {
-	args, kwargs := c.shown().args, c.shown().kwargs
+func (c *Call) WithoutInputHistory() ([]json.RawMessage, json.RawMessage) {
+	args, kwargs := c.Shown().Args, c.Shown().Kwargs
 	if at, ok := strings.CutPrefix(c.historyArgument, "/args/"); ok {
 		i, _ := strconv.Atoi(at)
 		if i == len(args)-1 {

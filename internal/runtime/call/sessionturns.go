@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type fromSession struct {
 // sessionTurns replaces a history input that requests the session's own turns by the latest ok calls of the same
 // method. It skips failed calls, and calls whose values are not in the call log any more.
 func (c *Call) sessionTurns(ctx context.Context, sig *contract.Signature) error {
-	if agent.Kind(c.inputHistory) != "object" || !bytes.Contains(c.inputHistory, []byte(`"from_session"`)) {
+	if agent.Kind(c.InputHistory) != "object" || !bytes.Contains(c.InputHistory, []byte(`"from_session"`)) {
 		return nil
 	}
 	n, err := c.wantedTurns(sig)
@@ -38,8 +38,8 @@ func (c *Call) sessionTurns(ctx context.Context, sig *contract.Signature) error 
 		return err
 	}
 	var elements []json.RawMessage
-	page, err := c.env.Store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook,
-		Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
+	page, err := c.Env.Store.History(ctx, c.Session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook,
+		Desc: true, Depth0: true, Method: c.Method, Role: c.Role, Status: agent.StatusOK})
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *Call) sessionTurns(ctx context.Context, sig *contract.Signature) error 
 		if json.Unmarshal(raw, &rec) != nil || rec.ProgramSource == agent.SourceNone {
 			continue
 		}
-		was, err := c.env.Store.Call(ctx, rec.CallID)
+		was, err := c.Env.Store.Call(ctx, rec.CallID)
 		if err != nil || was.Outcome == nil {
 			continue
 		}
@@ -60,7 +60,7 @@ func (c *Call) sessionTurns(ctx context.Context, sig *contract.Signature) error 
 		}
 	}
 	slices.Reverse(elements)
-	c.inputHistory = history.Newest(elements, history.DefaultLimits())
+	c.InputHistory = history.Newest(elements, history.DefaultLimits())
 	return nil
 }
 
@@ -71,14 +71,14 @@ func (c *Call) wantedTurns(sig *contract.Signature) (int, error) {
 		return 0, &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail,
 			Hint: `{"from_session": "last", "n": 5}`,
 			Meta: map[string]any{"field": "history", "expected": "{from_session, n}",
-				"got": agent.Kind(c.inputHistory)}}
+				"got": agent.Kind(c.InputHistory)}}
 	}
 	var all map[string]json.RawMessage
-	if json.Unmarshal(c.inputHistory, &all) != nil || all["from_session"] == nil {
+	if json.Unmarshal(c.InputHistory, &all) != nil || all["from_session"] == nil {
 		return 0, nil
 	}
 	var in fromSession
-	d := json.NewDecoder(bytes.NewReader(c.inputHistory))
+	d := json.NewDecoder(bytes.NewReader(c.InputHistory))
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&in); {
 	case err != nil:

@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"cmp"
@@ -20,28 +20,28 @@ type registryView struct {
 
 // A shownMethod is a method as the view shows it.
 type shownMethod struct {
-	takes *agent.Interface // nil if the interface is unknown
+	Takes *agent.Interface // nil if the interface is unknown
 	shown bool
 }
 
-// registry returns a view that reads at most the given number of artifacts.
-func (c *Call) registry(most int) *registryView {
+// Registry returns a view that reads at most the given number of artifacts.
+func (c *Call) Registry(most int) *registryView {
 	return &registryView{call: c, left: most, seen: map[store.Target]shownMethod{}}
 }
 
-// asker returns the reader on whose behalf the call's models and programs read the registry.
-func (c *Call) asker() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
+// Asker returns the reader on whose behalf the call's models and programs read the registry.
+func (c *Call) Asker() agent.Reader { return agent.Reader{Owner: c.Owner, Operates: c.Operates} }
 
-// tool returns the tool reduced to what may be seen, and whether it is shown at all.
-func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
-	r := v.call.asker()
+// Tool returns the tool reduced to what may be seen, and whether it is shown at all.
+func (v *registryView) Tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
+	r := v.call.Asker()
 	readable := t.Tool.Audience().Has(r)
 	if !readable {
 		t.Tool.Contract, t.Tool.Methods = agent.Contract{}, nil
 	}
 	var methods []string
 	for _, m := range t.Methods {
-		if v.method(ctx, &t.Tool, m).shown {
+		if v.Method(ctx, &t.Tool, m).shown {
 			methods = append(methods, m)
 		}
 	}
@@ -57,22 +57,22 @@ func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.Rank
 	return t, readable || !none
 }
 
-// method returns the tool's method as it is shown.
-func (v *registryView) method(ctx context.Context, t *agent.Tool, method string) shownMethod {
+// Method returns the tool's method as it is shown.
+func (v *registryView) Method(ctx context.Context, t *agent.Tool, method string) shownMethod {
 	k := store.Target{Role: t.Role, Method: method}
 	m, known := v.seen[k]
 	if known || v.left <= 0 {
 		return m
 	}
-	if selection.Switch(v.call.policy, t.Role) != "" {
+	if selection.Switch(v.call.Policy, t.Role) != "" {
 		return m
 	}
 	v.left--
-	if a, err := v.call.env.Store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
+	if a, err := v.call.Env.Store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
 		var d agent.Description
-		if d, m.shown = a.ShownTo(v.call.asker(), cmp.Or(a.Neutral(), a.Current()),
+		if d, m.shown = a.ShownTo(v.call.Asker(), cmp.Or(a.Neutral(), a.Current()),
 			t.ByPerson); d.Generation != nil && d.Generation.Keeps(agent.FingerprintNone) {
-			m.takes = d.Generation.Interface
+			m.Takes = d.Generation.Interface
 		}
 	}
 	v.seen[k] = m

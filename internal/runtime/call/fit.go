@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"encoding/json"
@@ -11,17 +11,17 @@ const maxUnknown = 16
 
 const maxUnknownLength = 64
 
-// binds reports whether the call's arguments must fit the interface. They need not in a dispatch method, whose program
+// Binds reports whether the call's arguments must fit the interface. They need not in a dispatch method, whose program
 // is written for a single call.
-func (c *Call) binds(f *agent.Interface) bool { return f.Binds() && !c.dispatch() }
+func (c *Call) Binds(f *agent.Interface) bool { return f.Binds() && !c.Dispatch() }
 
-// fit compares the call's arguments with the interface. It ignores the argument that holds the history input.
-func (c *Call) fit(f *agent.Interface) agent.Fit {
-	positional := len(c.args)
+// Fit compares the call's arguments with the interface. It ignores the argument that holds the history input.
+func (c *Call) Fit(f *agent.Interface) agent.Fit {
+	positional := len(c.Args)
 	if c.historyArgument != "" && c.historyArgument == fmt.Sprint("/args/", positional-1) {
 		positional--
 	}
-	t := f.Fit(positional, c.kwargs)
+	t := f.Fit(positional, c.Kwargs)
 	t.Unknown = c.clipKeywords(t.Unknown)
 	return t
 }
@@ -40,8 +40,8 @@ func (c *Call) clipKeywords(names []string) []string {
 	return out
 }
 
-// fitOf compares the input of a dry run with the interface, as fit does for a call.
-func (c *Call) fitOf(f *agent.Interface, args []json.RawMessage, kwargs json.RawMessage) agent.Fit {
+// FitOf compares the input of a dry run with the interface, as fit does for a call.
+func (c *Call) FitOf(f *agent.Interface, args []json.RawMessage, kwargs json.RawMessage) agent.Fit {
 	t := f.Fit(len(args), kwargs)
 	t.Unknown = c.clipKeywords(t.Unknown)
 	return t

@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"encoding/json"
@@ -30,13 +30,17 @@ func TestInterfacesNameSecrets(t *testing.T) {
 		kwargs string
 		want   string
 	}{
-		{"nothing is known", "m", nil, texts(`"bob"`, `"hunter2"`), `{}`, `["bob","hunter2"] {}`},
-		{"a position", "m", []agent.Parameter{user, param("password", nil)}, texts(`"bob"`, `"hunter2"`, `"x"`), `{}`,
+		{"nothing is known", "m", nil, []json.RawMessage{json.RawMessage(`"bob"`), json.RawMessage(`"hunter2"`)}, `{}`,
+			`["bob","hunter2"] {}`},
+		{"a position", "m", []agent.Parameter{user, param("password", nil)},
+			[]json.RawMessage{json.RawMessage(`"bob"`), json.RawMessage(`"hunter2"`), json.RawMessage(`"x"`)}, `{}`,
 			`["bob","[masked]","x"] {}`},
-		{"a number", "m", []agent.Parameter{param("pin", nil), param("otp_token", nil)}, texts(`1`, `123456`), `{}`,
+		{"a number", "m", []agent.Parameter{param("pin", nil), param("otp_token", nil)},
+			[]json.RawMessage{json.RawMessage(`1`), json.RawMessage(`123456`)}, `{}`,
 			`[1,"[masked]"] {}`},
 		{"an alias", "m", []agent.Parameter{user, param("p",
-			func(p *agent.Parameter) { p.Aliases = []string{"passwd"} })}, texts(`"bob"`, `"hunter2"`), `{}`,
+			func(p *agent.Parameter) { p.Aliases = []string{"passwd"} })}, []json.RawMessage{json.RawMessage(`"bob"`),
+			json.RawMessage(`"hunter2"`)}, `{}`,
 			`["bob","[masked]"] {}`},
 		{"a keyword that stands for the parameter", "m",
 			[]agent.Parameter{param("api_key", func(p *agent.Parameter) { p.Aliases = []string{"k"} })}, nil,
@@ -45,22 +49,24 @@ func TestInterfacesNameSecrets(t *testing.T) {
 			func(p *agent.Parameter) {
 				p.Schema = json.RawMessage(
 					`{"type":"string","format":"password"}`)
-			})}, texts(`"abc"`), `{}`, `["[masked]"] {}`},
+			})}, []json.RawMessage{json.RawMessage(`"abc"`)}, `{}`, `["[masked]"] {}`},
 		{"a variadic parameter", "m", []agent.Parameter{user, param("secrets",
-			func(p *agent.Parameter) { p.Variadic = true })}, texts(`"bob"`, `"a"`, `"b"`), `{}`,
+			func(p *agent.Parameter) { p.Variadic = true })}, []json.RawMessage{json.RawMessage(`"bob"`),
+			json.RawMessage(`"a"`), json.RawMessage(`"b"`)}, `{}`,
 			`["bob","[masked]","[masked]"] {}`},
-		{"a setter", "api_token=", nil, texts(`"abc"`), `{}`, `["[masked]"] {}`},
-		{"a sort key", "m", []agent.Parameter{param("key", nil)}, texts(`"price"`), `{"key":"name"}`,
+		{"a setter", "api_token=", nil, []json.RawMessage{json.RawMessage(`"abc"`)}, `{}`, `["[masked]"] {}`},
+		{"a sort key", "m", []agent.Parameter{param("key", nil)}, []json.RawMessage{json.RawMessage(`"price"`)},
+			`{"key":"name"}`,
 			`["price"] {"key":"name"}`},
 	} {
-		c := &Call{rules: mask.Compile(mask.Defaults()), method: tt.method, args: tt.args,
-			kwargs: json.RawMessage(tt.kwargs)}
+		c := &Call{Rules: mask.Compile(mask.Defaults()), Method: tt.method, Args: tt.args,
+			Kwargs: json.RawMessage(tt.kwargs)}
 		c.maskInput(nil)
-		c.reveal(&agent.Interface{Parameters: tt.params})
-		in := c.shown()
-		if got := string(jsonenc.Array(in.args)) + " " +
-			string(in.kwargs); got != tt.want || in.masked != strings.Contains(tt.want, mask.Masked) {
-			t.Errorf("%s: %s, masked %v, want %s", tt.name, got, in.masked, tt.want)
+		c.Reveal(&agent.Interface{Parameters: tt.params})
+		in := c.Shown()
+		if got := string(jsonenc.Array(in.Args)) + " " +
+			string(in.Kwargs); got != tt.want || in.Masked != strings.Contains(tt.want, mask.Masked) {
+			t.Errorf("%s: %s, masked %v, want %s", tt.name, got, in.Masked, tt.want)
 		}
 	}
 }
@@ -68,15 +74,15 @@ func TestInterfacesNameSecrets(t *testing.T) {
 // A call below another one masks the secrets of that one, wherever they are.
 func TestSecretsAreInherited(t *testing.T) {
 	t.Parallel()
-	c := &Call{rules: mask.Compile(mask.Defaults()), inherited: []string{"hunter2hunter2"},
-		args:   texts(`"log in as bob:hunter2hunter2"`, `1`),
-		kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
+	c := &Call{Rules: mask.Compile(mask.Defaults()), Inherited: []string{"hunter2hunter2"},
+		Args:   []json.RawMessage{json.RawMessage(`"log in as bob:hunter2hunter2"`), json.RawMessage(`1`)},
+		Kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
 	c.maskInput(nil)
-	if got, want := string(jsonenc.Array(c.shown().args))+string(c.shown().kwargs),
-		`["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.shown().masked {
+	if got, want := string(jsonenc.Array(c.Shown().Args))+string(c.Shown().Kwargs),
+		`["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.Shown().Masked {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := c.mask("error: hunter2hunter2 is wrong; password=other"); got != "error: [masked] is wrong; password=[masked]" {
+	if got := c.Mask("error: hunter2hunter2 is wrong; password=other"); got != "error: [masked] is wrong; password=[masked]" {
 		t.Errorf("a message: %s", got)
 	}
 }

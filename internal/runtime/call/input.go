@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"encoding/json"
@@ -8,13 +8,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
-// init completes a call whose other fields are set.
-func (c *Call) init() {
-	if c.args == nil {
-		c.args = []json.RawMessage{}
+// Init completes a call whose other fields are set.
+func (c *Call) Init() {
+	if c.Args == nil {
+		c.Args = []json.RawMessage{}
 	}
-	if len(c.kwargs) == 0 {
-		c.kwargs = json.RawMessage("{}")
+	if len(c.Kwargs) == 0 {
+		c.Kwargs = json.RawMessage("{}")
 	}
 	c.compact()
 	c.maskInput(c.storedInterface())
@@ -24,21 +24,21 @@ func (c *Call) init() {
 // the run, the journal, the history and the log.
 func (c *Call) compact() {
 	shared := true
-	for i, a := range c.args {
+	for i, a := range c.Args {
 		text := jsonenc.Compact(a)
 		if len(text) == len(a) {
 			continue
 		}
 		if shared {
-			c.args, shared = slices.Clone(c.args), false
+			c.Args, shared = slices.Clone(c.Args), false
 		}
-		c.args[i] = text
+		c.Args[i] = text
 	}
-	c.kwargs, c.inputHistory = jsonenc.Compact(c.kwargs), jsonenc.Compact(c.inputHistory)
+	c.Kwargs, c.InputHistory = jsonenc.Compact(c.Kwargs), jsonenc.Compact(c.InputHistory)
 }
 
-// setterKey returns the context key that a method named "key=" writes, or "".
-func setterKey(method string) string {
+// SetterKey returns the context key that a method named "key=" writes, or "".
+func SetterKey(method string) string {
 	key, isSetter := strings.CutSuffix(method, "=")
 	if !isSetter {
 		return ""

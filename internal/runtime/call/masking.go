@@ -1,4 +1,4 @@
-package runtime
+package call
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ import (
 
 // A shownInput is a call's input as it is stored and shown, with secrets masked.
 type shownInput struct {
-	args    []json.RawMessage
-	kwargs  json.RawMessage
-	masked  bool
+	Args    []json.RawMessage
+	Kwargs  json.RawMessage
+	Masked  bool
 	takes   *agent.Interface // interface whose parameter names were considered; nil if none
-	secrets []string         // secrets of the input and of the calls above
-	known   *mask.Known      // finds the secrets
+	Secrets []string         // secrets of the input and of the calls above
+	Known   *mask.Known      // finds the secrets
 }
 
 // maskInput masks the input according to the method's parameters. It is called again when the interface becomes known.
@@ -31,35 +31,35 @@ func (c *Call) maskInput(takes *agent.Interface) {
 	if !c.namesSecret(takes) {
 		named = nil
 	}
-	m := c.rules.Call(c.args, c.kwargs, c.positionalNames(named), c.keywordNames(named))
-	in.args, in.kwargs, in.masked, in.takes = m.Args, m.Kwargs, m.Changed, takes
-	in.secrets = append(slices.Clip(c.inherited), m.Secrets...)
-	in.known = mask.NewKnown(in.secrets...).Until(&c.life)
-	if len(c.inherited) > 0 {
-		in.args = slices.Clone(in.args)
-		for i := range in.args {
+	m := c.Rules.Call(c.Args, c.Kwargs, c.positionalNames(named), c.keywordNames(named))
+	in.Args, in.Kwargs, in.Masked, in.takes = m.Args, m.Kwargs, m.Changed, takes
+	in.Secrets = append(slices.Clip(c.Inherited), m.Secrets...)
+	in.Known = mask.NewKnown(in.Secrets...).Until(&c.Life)
+	if len(c.Inherited) > 0 {
+		in.Args = slices.Clone(in.Args)
+		for i := range in.Args {
 			var found bool
-			in.args[i], found = in.known.JSON(in.args[i])
-			in.masked = in.masked || found
+			in.Args[i], found = in.Known.JSON(in.Args[i])
+			in.Masked = in.Masked || found
 		}
 		var found bool
-		in.kwargs, found = in.known.JSON(in.kwargs)
-		in.masked = in.masked || found
+		in.Kwargs, found = in.Known.JSON(in.Kwargs)
+		in.Masked = in.Masked || found
 	}
 	c.input.Store(in)
 }
 
-// shown returns the call's input as it may be shown.
-func (c *Call) shown() *shownInput {
+// Shown returns the call's input as it may be shown.
+func (c *Call) Shown() *shownInput {
 	if in := c.input.Load(); in != nil {
 		return in
 	}
-	return &shownInput{args: c.args, kwargs: c.kwargs}
+	return &shownInput{Args: c.Args, Kwargs: c.Kwargs}
 }
 
-// reveal masks the input again if the interface marks an argument as secret.
-func (c *Call) reveal(takes *agent.Interface) {
-	if takes != c.shown().takes && c.namesSecret(takes) {
+// Reveal masks the input again if the interface marks an argument as secret.
+func (c *Call) Reveal(takes *agent.Interface) {
+	if takes != c.Shown().takes && c.namesSecret(takes) {
 		c.maskInput(takes)
 	}
 }
@@ -70,7 +70,7 @@ func (c *Call) namesSecret(takes *agent.Interface) bool {
 		return false
 	}
 	for i := range takes.Parameters {
-		if c.rules.Names(c.secretName(&takes.Parameters[i])) {
+		if c.Rules.Names(c.secretName(&takes.Parameters[i])) {
 			return true
 		}
 	}
@@ -80,13 +80,13 @@ func (c *Call) namesSecret(takes *agent.Interface) bool {
 // storedInterface returns the interface of the method's current program. It returns nil if the program is unknown, or
 // if no positional argument can be a secret.
 func (c *Call) storedInterface() *agent.Interface {
-	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool {
+	if !slices.ContainsFunc(c.Args, func(arg json.RawMessage) bool {
 		return len(arg) > 0 &&
 			bytes.IndexByte([]byte(`"[{`), arg[0]) >= 0
 	}) {
 		return nil
 	}
-	a, err := c.env.Store.Artifact(c.env.Within(), c.role, c.method)
+	a, err := c.Env.Store.Artifact(c.Env.Within(), c.Role, c.Method)
 	if err != nil {
 		return nil
 	}
@@ -95,14 +95,14 @@ func (c *Call) storedInterface() *agent.Interface {
 
 // positionalNames returns the parameter names of the positional arguments.
 func (c *Call) positionalNames(takes *agent.Interface) []string {
-	if key := setterKey(c.method); key != "" {
+	if key := SetterKey(c.Method); key != "" {
 		return []string{key}
 	}
-	if takes == nil || len(c.args) == 0 {
+	if takes == nil || len(c.Args) == 0 {
 		return nil
 	}
 	var names []string
-	for i := 0; len(names) < len(c.args) && len(takes.Parameters) > 0; i++ {
+	for i := 0; len(names) < len(c.Args) && len(takes.Parameters) > 0; i++ {
 		p := &takes.Parameters[min(i, len(takes.Parameters)-1)]
 		if i >= len(takes.Parameters) && !p.Variadic {
 			break
@@ -115,7 +115,7 @@ func (c *Call) positionalNames(takes *agent.Interface) []string {
 // keywordNames returns a function that maps a keyword to its parameter's name. It returns nil if the keywords
 // themselves suffice.
 func (c *Call) keywordNames(takes *agent.Interface) func(string) string {
-	if takes == nil || len(c.kwargs) <= len("{}") {
+	if takes == nil || len(c.Kwargs) <= len("{}") {
 		return nil
 	}
 	return func(keyword string) string {
@@ -147,37 +147,37 @@ func (c *Call) secretName(p *agent.Parameter) string {
 		return "password"
 	}
 	for _, alias := range p.Aliases {
-		if c.rules.Names(alias) && !c.rules.Names(p.Name) {
+		if c.Rules.Names(alias) && !c.Rules.Names(p.Name) {
 			return alias
 		}
 	}
 	return p.Name
 }
 
-// mask masks secrets in text that is stored or shown to a model.
-func (c *Call) mask(text string) string {
-	return c.shown().known.String(c.rules.Until(&c.life).Text(text))
+// Mask masks secrets in text that is stored or shown to a model.
+func (c *Call) Mask(text string) string {
+	return c.Shown().Known.String(c.Rules.Until(&c.Life).Text(text))
 }
 
-// maskDocument masks secrets in the beginning and the end of a file or a fetched body that are shown to a model.
-func (c *Call) maskDocument(beginning, end string) (first, last string) {
-	first, last = c.rules.Until(&c.life).Document(beginning, end)
-	known := c.shown().known
+// MaskDocument masks secrets in the beginning and the end of a file or a fetched body that are shown to a model.
+func (c *Call) MaskDocument(beginning, end string) (first, last string) {
+	first, last = c.Rules.Until(&c.Life).Document(beginning, end)
+	known := c.Shown().Known
 	return known.String(first), known.String(last)
 }
 
-// clip prepares a value for a model. It masks secrets before it cuts, since a cut secret would not be found.
-func (c *Call) clip(value string) string { return agent.Clip(c.mask(value), 300) }
+// Clip prepares a value for a model. It masks secrets before it cuts, since a cut secret would not be found.
+func (c *Call) Clip(value string) string { return agent.Clip(c.Mask(value), 300) }
 
-// maskJSON masks secrets in a value that is stored or shown to a model.
-func (c *Call) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
-	masked, byRules := c.rules.Until(&c.life).JSON(raw)
-	masked, known := c.shown().known.JSON(masked)
+// MaskJSON masks secrets in a value that is stored or shown to a model.
+func (c *Call) MaskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
+	masked, byRules := c.Rules.Until(&c.Life).JSON(raw)
+	masked, known := c.Shown().Known.JSON(masked)
 	return masked, byRules || known
 }
 
-// maskData applies maskJSON to data. It returns nil if the data has no JSON encoding.
-func (c *Call) maskData(data map[string]any) map[string]any {
+// MaskData applies maskJSON to data. It returns nil if the data has no JSON encoding.
+func (c *Call) MaskData(data map[string]any) map[string]any {
 	if len(data) == 0 {
 		return data
 	}
@@ -185,7 +185,7 @@ func (c *Call) maskData(data map[string]any) map[string]any {
 	if err != nil {
 		return nil
 	}
-	masked, changed := c.maskJSON(raw)
+	masked, changed := c.MaskJSON(raw)
 	if !changed {
 		return data
 	}
@@ -196,26 +196,26 @@ func (c *Call) maskData(data map[string]any) map[string]any {
 	return out
 }
 
-// maskFetches masks secrets in the recorded parts of fetches: URLs and the beginnings of bodies.
-func (c *Call) maskFetches(all []sandbox.Fetch) {
+// MaskFetches masks secrets in the recorded parts of fetches: URLs and the beginnings of bodies.
+func (c *Call) MaskFetches(all []sandbox.Fetch) {
 	for i := range all {
 		f := &all[i]
-		f.URL, f.Asked = c.mask(f.URL), c.mask(f.Asked)
-		f.Sample, _ = c.maskDocument(f.Sample, "")
+		f.URL, f.Asked = c.Mask(f.URL), c.Mask(f.Asked)
+		f.Sample, _ = c.MaskDocument(f.Sample, "")
 	}
 }
 
-// maskEntry masks secrets in the parts of a log entry other than arguments.
-func (c *Call) maskEntry(e *agent.LogEntry) {
-	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.mask(e.OutcomeErrorMessage),
-		c.mask(e.ContractValidationMismatch)
-	e.OutcomeErrorMetadata = c.maskData(e.OutcomeErrorMetadata)
+// MaskEntry masks secrets in the parts of a log entry other than arguments.
+func (c *Call) MaskEntry(e *agent.LogEntry) {
+	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.Mask(e.OutcomeErrorMessage),
+		c.Mask(e.ContractValidationMismatch)
+	e.OutcomeErrorMetadata = c.MaskData(e.OutcomeErrorMetadata)
 	for i, w := range e.Warnings {
-		e.Warnings[i] = c.mask(w)
+		e.Warnings[i] = c.Mask(w)
 	}
-	known := c.shown().known // for prompts: an interface may have revealed secrets after they were sent
+	known := c.Shown().Known // for prompts: an interface may have revealed secrets after they were sent
 	e.SystemPrompt, e.UserPrompt = known.String(e.SystemPrompt), known.String(e.UserPrompt)
-	e.Context, _ = c.maskJSON(e.Context)
+	e.Context, _ = c.MaskJSON(e.Context)
 }
 
 // maskItself finds the mask in the spellings that a program produces when it was given the mask in place of a secret.
@@ -230,14 +230,14 @@ func Canonical(rules *mask.Rules) func(json.RawMessage) json.RawMessage {
 	}
 }
 
-// sameShown compares a value with one that was stored masked.
-func (c *Call) sameShown(now, stored json.RawMessage) bool {
-	form := Canonical(c.rules)
+// SameShown compares a value with one that was stored masked.
+func (c *Call) SameShown(now, stored json.RawMessage) bool {
+	form := Canonical(c.Rules)
 	return equal.Exact(form(now), form(stored))
 }
 
-// shownArgs returns another call's arguments with secrets masked.
-func (c *Call) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
-	m := c.rules.Call(args, kwargs, nil, nil)
+// ShownArgs returns another call's arguments with secrets masked.
+func (c *Call) ShownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
+	m := c.Rules.Call(args, kwargs, nil, nil)
 	return m.Args, m.Kwargs
 }
