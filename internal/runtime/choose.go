@@ -4,32 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A selected call knows its contract, its context, and the decision about its program. It is a value: a phase that
-// reads the artifact again makes a new one. Flights read it concurrently.
+// A selected call is a selection whose program is run, or asked for.
 type selected struct {
-	*call.Call
-	r        *Runtime
-	terms    call.Terms
-	memory   map[string]json.RawMessage // the session's context; empty for nested calls
-	artifact *agent.Artifact            // nil if none is stored
-	decision selection.Decision
-	took     time.Duration // how long the selection took
-	reached  agent.Effects // what the stored program that failed in this call reached
-	before   *reach        // of the program that a flight would replace; nil if wider reach needs no approval
+	Selection
+
+	r      *Runtime
+	before *reach // of the program that a flight would replace; nil if wider reach needs no approval
 }
 
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.Env.Now()
-	s := selected{Call: &c.Call, r: c.r}
+	s := selected{Selection: Selection{Call: &c.Call}, r: c.r}
 	var err error
 	if early := c.Early; early != nil && c.place.Ahead == 0 {
 		s.terms, c.Early = *early, nil
@@ -60,7 +52,7 @@ func (s selected) of(a *agent.Artifact) selected {
 }
 
 // input returns what Select needs to know about the call, with the given artifact.
-func (s *selected) input(a *agent.Artifact) selection.Input {
+func (s *Selection) input(a *agent.Artifact) selection.Input {
 	return selection.Input{Role: s.Role, Method: s.Method, HasArgs: s.HasArgs(), Positional: len(s.Args),
 		Kwargs:             s.Kwargs,
 		Artifact:           a,
@@ -87,6 +79,6 @@ func (r *Runtime) Reselect(in selection.Input) selection.Decision {
 // switchedOff reports whether stored programs are ignored: they are not run, not shown to the model, and not used to
 // prove the program that answers instead. The call behaves as if nothing were stored, except that people's decisions
 // still apply.
-func (s *selected) switchedOff() bool {
+func (s *Selection) switchedOff() bool {
 	return s.UnderSwitch() || s.decision.Reason == selection.ReasonQuarantined
 }

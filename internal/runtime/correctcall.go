@@ -28,9 +28,9 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 	if g.CallersContract && g.Asked == nil && judged.Role == k.Role {
 		c.Asked = judged.Contract // programs of earlier versions did not store the contract
 	}
-	s := selected{Call: &c.Call, r: r, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
+	s := selected{Selection: Selection{Call: &c.Call, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
 		Reason:     selection.ReasonCorrection,
-		Generation: g}}
+		Generation: g}}, r: r}
 	if s.terms, err = c.ResolveTerms(ctx); err == nil && g.CallersContract &&
 		(!s.terms.Own || s.terms.Checked != g.CheckedFingerprint) {
 		err = errContractUnknown

@@ -20,7 +20,7 @@ type manifestGuard struct {
 
 // guard returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
 // manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
-func (c *selected) guard() *manifestGuard {
+func (c *Selection) guard() *manifestGuard {
 	if c.Policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 // namesUnapproved returns a denied attempt if the program of a correction names a host that its method may not reach,
 // or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
 // service.
-func (c *selected) namesUnapproved(g *agent.Generation) *judged {
+func (c *Selection) namesUnapproved(g *agent.Generation) *judged {
 	guard := c.guard()
 	if guard == nil {
 		return nil

@@ -156,7 +156,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 
 // heldBack describes the expected answer of an example whose hint the prompt may not show. It returns "" if x is nil or
 // not active.
-func (c *selected) heldBack(x *agent.Example) string {
+func (c *Selection) heldBack(x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
 	}

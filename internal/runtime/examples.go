@@ -75,7 +75,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 }
 
 // outdated reports whether the example rests on recordings of a source that has changed since.
-func (c *selected) outdated(x *agent.Example, adaptive bool) bool {
+func (c *Selection) outdated(x *agent.Example, adaptive bool) bool {
 	if x.Effects == nil {
 		return false
 	}
@@ -160,7 +160,7 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 }
 
 // wrongAgain marks the attempt as one that gives an answer which a person judged wrong.
-func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
+func (c *Selection) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
 	breaksExample(c.Call, a)
 	a.hint = c.Quote(a.of, fmt.Sprintf(

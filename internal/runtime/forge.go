@@ -229,7 +229,7 @@ func (rec *recovery) countExhaustion(stage string) {
 
 // alone reports whether the program is for this call only: a switch demands a new program each time, or the method's
 // programs answer a single question each.
-func (s *selected) alone() bool {
+func (s *Selection) alone() bool {
 	switch s.decision.Reason {
 	case selection.ReasonDispatch, selection.ReasonNotCacheable:
 		return true
@@ -239,7 +239,7 @@ func (s *selected) alone() bool {
 
 // personAsked reports whether a person requested the program, by a regeneration or by a verdict. Such a program may
 // answer differently from its predecessor.
-func (s *selected) personAsked() bool {
+func (s *Selection) personAsked() bool {
 	return s.decision.Reason == selection.ReasonRequested || s.decision.Reason == selection.ReasonCorrection
 }
 

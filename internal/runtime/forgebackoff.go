@@ -13,7 +13,7 @@ func (r *Runtime) ForgetFailures(role, method string) {
 }
 
 // backoffKey returns the key under which failures to forge for this call count.
-func (s *selected) backoffKey() backoffKey {
+func (s *Selection) backoffKey() backoffKey {
 	k := backoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, checked: s.terms.Checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
 	if s.decision.Reason == selection.ReasonPurposeChanged {

@@ -53,7 +53,7 @@ func (j *judged) served() bool {
 
 // judge turns a run into an outcome, checks it against the contract, and classifies a failure by evidence. The evidence
 // includes the shapes of what the program received now and at its last ok run.
-func (s *selected) judge(ctx context.Context, a attempted) judged {
+func (s *Selection) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
 	e := classify.Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
@@ -202,7 +202,7 @@ func answeredInput(c *call.Call, j judged) string {
 }
 
 // holds checks a value against the schema, if there is one, in the owner's share of heavy work.
-func (s *selected) holds(ctx context.Context, j *judged) (err error) {
+func (s *Selection) holds(ctx context.Context, j *judged) (err error) {
 	if s.terms.Schema == nil {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (s *selected) holds(ctx context.Context, j *judged) (err error) {
 
 // check checks a value against the contract, and a null against what the program declares. An error means that the call
 // ended meanwhile.
-func (s *selected) check(ctx context.Context, j *judged) error {
+func (s *Selection) check(ctx context.Context, j *judged) error {
 	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
 	if err := s.holds(ctx, j); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (s *selected) check(ctx context.Context, j *judged) error {
 }
 
 // void judges a null. It is not a valid answer of a program that prints, or that declares to return something else.
-func (s *selected) void(j *judged) {
+func (s *Selection) void(j *judged) {
 	prints := j.result.Facts != nil && j.result.Facts.Prints
 	switch {
 	case !j.outcome.OK():

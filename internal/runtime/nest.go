@@ -126,7 +126,7 @@ func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.R
 
 // refusal answers a nested call that is not made.
 func (c *opened) refusal(o agent.Outcome) *answered {
-	return &answered{open: c, selected: selected{Call: &c.Call, r: c.r}, outcome: o}
+	return &answered{open: c, selected: selected{Selection: Selection{Call: &c.Call}, r: c.r}, outcome: o}
 }
 
 // commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an

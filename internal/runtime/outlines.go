@@ -13,7 +13,7 @@ import (
 
 // declared reports whether the name occurs in the method's program, contract or parameters, so everybody in the
 // namespace may read it.
-func (c *selected) declared(name string) bool {
+func (c *Selection) declared(name string) bool {
 	if c.artifact.Declares(name) {
 		return true
 	}
@@ -24,7 +24,7 @@ func (c *selected) declared(name string) bool {
 
 // namedType returns an error type in a form that everybody in the namespace may read. A type that a program made up at
 // run time may contain data, so it is replaced.
-func (c *selected) namedType(errorType string) string {
+func (c *Selection) namedType(errorType string) string {
 	if slices.Contains(agent.ErrorTypes(), errorType) || c.declared(errorType) {
 		return errorType
 	}
@@ -32,7 +32,7 @@ func (c *selected) namedType(errorType string) string {
 }
 
 // outlined describes an input without its content, for other owners.
-func (c *selected) outlined(args []json.RawMessage, kwargs json.RawMessage) string {
+func (c *Selection) outlined(args []json.RawMessage, kwargs json.RawMessage) string {
 	text := "args " + prompt.Outline(jsonenc.Array(args), c.declared)
 	if len(kwargs) > len("{}") {
 		text += " kwargs " + prompt.Outline(kwargs, c.declared)
@@ -41,7 +41,7 @@ func (c *selected) outlined(args []json.RawMessage, kwargs json.RawMessage) stri
 }
 
 // outlinedAnswer describes an answer without its content, for other owners.
-func (c *selected) outlinedAnswer(value json.RawMessage, errorType string) string {
+func (c *Selection) outlinedAnswer(value json.RawMessage, errorType string) string {
 	if errorType != "" {
 		return "an error"
 	}

@@ -11,7 +11,7 @@ import (
 
 // reserve returns the part of the remaining time that is reserved for the fallback program, which answers if the model
 // does not: one run's timeout, but at most half. It is 0 without a fallback.
-func (s *selected) reserve(left time.Duration) time.Duration {
+func (s *Selection) reserve(left time.Duration) time.Duration {
 	if s.decision.Fallback == nil {
 		return 0
 	}
@@ -19,7 +19,7 @@ func (s *selected) reserve(left time.Duration) time.Duration {
 }
 
 // patience returns how long the call can wait for the model in total.
-func (s *selected) patience() time.Duration {
+func (s *Selection) patience() time.Duration {
 	whole := s.Deadline.Sub(s.Started)
 	return whole - s.reserve(whole)
 }
@@ -52,6 +52,6 @@ func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 
 // outwaits reports whether the call gives the model at least twice as long as a call that got no program. The delay
 // after that call does not apply then.
-func (s *selected) outwaits(wait backoff) bool {
+func (s *Selection) outwaits(wait backoff) bool {
 	return wait.waited > 0 && s.patience() >= 2*wait.waited
 }

@@ -87,7 +87,7 @@ const (
 
 // wish returns the reason that an operator gave for requesting a new program, or "". Reasons that the daemon filled in
 // are left out, because they mean nothing to a model.
-func (c *selected) wish() string {
+func (c *Selection) wish() string {
 	if c.decision.Reason != selection.ReasonRequested || c.artifact == nil {
 		return ""
 	}
@@ -99,7 +99,7 @@ func (c *selected) wish() string {
 }
 
 // previewHistory gives the model the number of records and a summary of the latest ones, without their values.
-func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
+func (c *Selection) previewHistory(ctx context.Context, in *prompt.Input) {
 	page, err := c.Env.Store.History(ctx, c.Session.ID, wholeHistory(false))
 	if err != nil {
 		in.HistoryCount = -1
@@ -123,7 +123,7 @@ const maxSpokenTurns = 10
 
 // spokenTurns returns the session's latest calls with their arguments and values, secrets masked, because free text
 // often refers to earlier turns. It returns none if the policy shows no history.
-func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
+func (c *Selection) spokenTurns(ctx context.Context) []prompt.Turn {
 	if c.Policy.HistoryPreviewLimit == 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 }
 
 // connections returns the connections that programs of the role may use.
-func (c *selected) connections(ctx context.Context) []prompt.Connection {
+func (c *Selection) connections(ctx context.Context) []prompt.Connection {
 	all, err := c.Env.Store.ListConnections(ctx)
 	if err != nil {
 		return nil
@@ -169,7 +169,7 @@ func (c *selected) connections(ctx context.Context) []prompt.Connection {
 
 // addresses returns how programs begin URLs of the connection's hosts. For a connection that is a whole URL, it returns
 // the connection's name.
-func (c *selected) addresses(x *agent.Connection) []string {
+func (c *Selection) addresses(x *agent.Connection) []string {
 	if x.Auth.Type == agent.AuthURL {
 		return []string{agent.ConnectionScheme + ":" + x.Name}
 	}
@@ -197,7 +197,7 @@ func promptTexts(messages []provider.Message) (system, user string) {
 }
 
 // patterns describes, for the model of a root call, the capabilities that programs of this role needed repeatedly.
-func (c *selected) patterns(ctx context.Context) []string {
+func (c *Selection) patterns(ctx context.Context) []string {
 	if c.Depth > 0 {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (c *selected) patterns(ctx context.Context) []string {
 const maxShownExamples = 3
 
 // shownExamples returns the examples that the model sees, secrets masked.
-func (c *selected) shownExamples() []prompt.Example {
+func (c *Selection) shownExamples() []prompt.Example {
 	var out []prompt.Example
 	for _, x := range c.artifact.ActiveExamples() {
 		if len(out) == maxShownExamples {

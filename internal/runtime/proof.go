@@ -33,7 +33,7 @@ type proof struct {
 // fixture makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
-func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
+func (c *Selection) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
 	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated ||
 		c.InputHistory != nil {
@@ -238,7 +238,7 @@ func (p *proof) fixtures() []agent.Fixture { return append(slices.Clip(p.kept), 
 
 // binding reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
 // value, if the fixture rests on a response that has changed shape, or if a person expects another answer.
-func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
+func (c *Selection) binding(f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 || c.contradicted(f) {
 		return false
 	}
@@ -247,7 +247,7 @@ func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 
 // contradicted reports whether an example demands an answer other than the fixture's or, if no example has that input,
 // whether a person judged the fixture's answer wrong.
-func (c *selected) contradicted(f agent.Fixture) bool {
+func (c *Selection) contradicted(f agent.Fixture) bool {
 	if c.artifact == nil {
 		return false
 	}

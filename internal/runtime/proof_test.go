@@ -61,8 +61,7 @@ func TestFixture(t *testing.T) {
 	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"), Kwargs: json.RawMessage("{}")},
-			artifact: selectiontest.Artifact(nil)}
+		c.s = &selected{Selection: Selection{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"), Kwargs: json.RawMessage("{}")}, artifact: selectiontest.Artifact(nil)}}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
@@ -146,8 +145,7 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{Call: &call.Call{}, terms: call.Terms{Schema: tt.schema},
-			artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
+		s := &selected{Selection: Selection{Call: &call.Call{}, terms: call.Terms{Schema: tt.schema}, artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}
 		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

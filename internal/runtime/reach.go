@@ -18,13 +18,13 @@ type reach struct {
 
 // asks reports whether a successor of the generation needs approval if it reaches further. A program for a single call,
 // as a switch or the method demands it, has no predecessor in this sense.
-func (c *selected) asks(predecessor *agent.Generation) bool {
+func (c *Selection) asks(predecessor *agent.Generation) bool {
 	return c.Policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
 }
 
 // reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
 // waits for approval, its nearest approved ancestor counts instead.
-func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach {
+func (c *Selection) reachBefore(ctx context.Context, g *agent.Generation) *reach {
 	if !c.asks(g) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (b *reach) all() *agent.Manifest {
 
 // guardOf returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise the
 // predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func (c *selected) guardOf(cand *candidate) *manifestGuard {
+func (c *Selection) guardOf(cand *candidate) *manifestGuard {
 	if g := c.guard(); g != nil || cand.reach == nil {
 		return g
 	}
@@ -112,7 +112,7 @@ func reachWords(e *agent.Effects) string {
 }
 
 // approvalOfReach describes what a person has to allow before the program serves.
-func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
+func (c *Selection) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
 	if m := c.artifact.Manifest; c.Policy.Effects == agent.EffectsEnforce && m != nil &&
 		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
 			func(l []string) bool { return slices.Contains(l, "*") }) {
@@ -149,7 +149,7 @@ const repairAwaits = "awaiting_approval"
 
 // announced adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
 // if beyond is nil.
-func (c *selected) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
+func (c *Selection) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
 	if o.OK() || beyond == nil {
 		return o
 	}

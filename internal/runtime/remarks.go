@@ -23,7 +23,7 @@ const (
 
 // describeReasons adds why people asked for another program, or for a stronger contract, since the current program was
 // written.
-func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
+func (c *Selection) describeReasons(ctx context.Context, e *evidenceText) {
 	g := c.artifact
 	if g == nil || g.Current() == nil {
 		return
@@ -48,7 +48,7 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 }
 
 // asksForProgram reports whether the operation asked for another program of the method.
-func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
+func (c *Selection) asksForProgram(a *agent.AuditEntry) bool {
 	switch a.Action {
 	case "artifact.regenerate":
 		return a.Target == c.Role+"."+c.Method
@@ -61,7 +61,7 @@ func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 
 // describeRemarks adds which answers of the method were weak, with the newest sample of each kind, and what callers
 // asked again after an answer. A nested call counts as asked again if its root call was.
-func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
+func (c *Selection) describeRemarks(ctx context.Context, e *evidenceText) {
 	known, err := c.Env.Store.Evidence(ctx, c.Role, c.Method)
 	if err != nil {
 		return
@@ -87,7 +87,7 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 }
 
 // weakAnswer describes an answer that was a weak success.
-func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
+func (c *Selection) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 	return c.Quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
 		strings.Join(reasons, ", "), agent.Clip(was.args, 120), agent.Clip(was.value, 200)),
 		fmt.Sprintf("a weak answer (%s) to an input of the form %s",
@@ -95,7 +95,7 @@ func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 }
 
 // askedAgain describes an answer after which the caller asked again.
-func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
+func (c *Selection) askedAgain(was, next loggedCall) prompt.Quote {
 	return c.Quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", agent.Clip(was.args,
 		120),
 		agent.Clip(next.args, 120)),
@@ -111,7 +111,7 @@ type loggedCall struct {
 }
 
 // loggedCall reads a call from the log. If the call is gone, the texts state that.
-func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
+func (c *Selection) loggedCall(ctx context.Context, callID string) loggedCall {
 	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
 		form: "that is not kept any more"}
 	got, err := c.Env.Store.Call(ctx, callID)

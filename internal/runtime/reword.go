@@ -11,7 +11,7 @@ import (
 
 // madeFor returns MadeFor of the requested program, and the wording that a person confirmed for it. A program that must
 // reproduce its predecessor's answers inherits both.
-func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
+func (c *Selection) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
 	if predecessor != nil && predecessor.MadeFor != nil && !c.rewrites() {
 		return predecessor.MadeFor, predecessor.Confirmed
 	}
@@ -19,7 +19,7 @@ func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent
 }
 
 // madeForNow returns MadeFor of a program for the registered wording, or nil if no contract was resolved.
-func (c *selected) madeForNow() *agent.MadeFor {
+func (c *Selection) madeForNow() *agent.MadeFor {
 	if c.terms.Words == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (c *selected) madeForNow() *agent.MadeFor {
 
 // rewrites reports whether the new program is for another wording than its predecessor's. The predecessor's fixtures do
 // not apply then. Corrections always keep the predecessor's answers.
-func (c *selected) rewrites() bool {
+func (c *Selection) rewrites() bool {
 	return c.decision.Reworded && c.decision.Reason != selection.ReasonCorrection
 }
 

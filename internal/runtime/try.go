@@ -23,7 +23,7 @@ type DryRun struct {
 func (r *Runtime) selection(p DryRun) *selected {
 	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
 		agent.Session{Role: p.Role})
-	return &selected{Call: &c.Call, r: r, artifact: p.Artifact}
+	return &selected{Selection: Selection{Call: &c.Call, artifact: p.Artifact}, r: r}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.

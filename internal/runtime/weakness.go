@@ -77,7 +77,7 @@ func (known weaknesses) of(ctx context.Context, c *call.Call, t *store.RankedToo
 
 // called returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of the
 // failing run, and those that the programs have called or name. Programs that are switched off are ignored.
-func (c *selected) called(q forgeRequest) (out []store.Target) {
+func (c *Selection) called(q forgeRequest) (out []store.Target) {
 	names := slices.Clone(q.basis.attempt.tools)
 	programs := []*agent.Generation{q.basis.attempt.program}
 	if !c.switchedOff() {
@@ -104,7 +104,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 
 // describeDelegates adds which tools that the program calls gave weak answers. The model can strengthen their
 // contracts.
-func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
+func (c *Selection) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
 	for _, k := range c.called(q) {
 		t, err := c.Env.Store.RankedTool(ctx, k.Role, c.Env.Now())
 		if err != nil {

@@ -291,7 +291,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 
 // checkedParts returns the machine-checked parts of the contract that the call brought, for later corrections of the
 // program. It returns nil if the contract comes from the registry, or if the parts contain a secret.
-func (c *selected) checkedParts() *agent.Contract {
+func (c *Selection) checkedParts() *agent.Contract {
 	if !c.terms.Own {
 		return nil
 	}
