@@ -61,7 +61,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	if a.misfit = s.Binds(g.Interface) && !a.fit.OK(); a.misfit {
 		return a
 	}
-	h := &host{call: s.Call, r: s.r, attempt: attemptID, program: g, guard: guard}
+	h := &host{call: s.Call, nester: nester{s.r}, attempt: attemptID, program: g, guard: guard}
 	args, kwargs := g.Arrange(s.Args, s.Kwargs)
 	if len(args) != len(s.Args) || !bytes.Equal(kwargs, s.Kwargs) {
 		a.args, a.kwargs = args, kwargs

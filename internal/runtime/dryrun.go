@@ -76,7 +76,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Arrange(d.args, d.kwargs)
-	h = &host{call: c.Call, r: c.r, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied,
+	h = &host{call: c.Call, nester: nester{c.r}, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied,
 		guard: d.guard}
 	if h.guard == nil {
 		h.guard = c.guard()
@@ -88,27 +88,4 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.Policy.FetchesPerCall,
 		Guard: h.guard.ofFetch(),
 	}, h, true
-}
-
-// dryCall answers a nested call of a dry run with the program that serves it. Nothing is forged, kept or counted.
-func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage,
-	kwargs json.RawMessage) agent.Outcome {
-	n := h.nested(role, method, args, kwargs)
-	if refused := n.OverBudget(); refused != "" {
-		return agent.Failed(agent.ErrBudgetExceeded, refused)
-	}
-	s, err := n.choose(ctx)
-	g := s.decision.Generation
-	switch {
-	case err != nil:
-		return agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call")
-	case s.decision.Fallback != nil:
-		g = s.decision.Fallback
-	case s.decision.Decision != agent.DecideRun:
-		h.refused = true
-		return agent.Failed(agent.ErrDenied, "no program serves "+role+"."+method+", and none is forged for a dry run")
-	}
-	a, _ := s.dryRun(ctx, g, dryRun{id: n.ID, callID: n.ID, args: n.Args, kwargs: n.Kwargs, denied: h.denied})
-	h.refused = h.refused || a.denied
-	return n.Named(a.outcome)
 }

@@ -28,7 +28,7 @@ const (
 // host answers the host calls of one attempt's program.
 type host struct {
 	call     *call.Call // the call that the program runs for
-	r        *Runtime   // makes nested calls; nil if none are made
+	nester   runNester  // nil: no calls are made
 	attempt  string
 	program  *agent.Generation // nil in replays and dry runs
 	recorded bool              // the run is a replay and has no effects
@@ -80,7 +80,9 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 		h.tools = append(h.tools, name)
 	}
 	if h.dry {
-		return h.dryCall(ctx, role, method, args, kwargs)
+		o, refused := h.nester.NestDry(ctx, h.nesting(role, method, args, kwargs), h.denied)
+		h.refused = h.refused || refused
+		return o
 	}
 	h.changes++
 	o := h.nest(ctx, role, method, args, kwargs)
@@ -101,11 +103,13 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 		return agent.Failed(agent.ErrNonSerializable, reason)
 	}
 	h.changes++
-	n, o := h.openNested(ctx, role, method, args, kwargs)
-	if n == nil {
-		return o
+	q, err := h.checkedNesting(role, method, args, kwargs)
+	if err != nil {
+		return agent.Failed(agent.ErrInvalidInput, err.Error())
 	}
-	return n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))
+	n := h.nester.Refuse(ctx, q, reason)
+	h.noRoom = h.noRoom || n.noRoom
+	return n.outcome
 }
 
 // Tools returns the registry as JSON: the best ranked tools that the call's owner may see, within the bounds.

@@ -281,7 +281,8 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}}, r: r, dry: true}
+	dry := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}},
+		nester: nester{r}, dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
@@ -303,8 +304,9 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}, Depth: 8}, r: r,
-		dry: true}
+	deep := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}, Depth: 8},
+		nester: nester{r},
+		dry:    true}
 	if o := deep.Call(t.Context(), "r", "m", nil, nil); o.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("a deep dry run: %+v", o)
 	}

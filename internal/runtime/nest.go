@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -12,58 +11,66 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
-// nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not
+// A nester makes the calls that programs make: in the same session, one level deeper, with an empty context that is not
 // stored.
-func (h *host) nest(ctx context.Context, role, method string, args []json.RawMessage,
-	kwargs json.RawMessage) agent.Outcome {
-	n, o := h.openNested(ctx, role, method, args, kwargs)
+type nester struct{ r *Runtime }
+
+// Nest implements runNester.
+func (x nester) Nest(ctx context.Context, q nesting) nested {
+	n, refused := x.open(ctx, q)
 	if n == nil {
-		return o
+		return refused
 	}
 	n.Life.Begin(ctx, 0)
 	defer n.Life.Cancel(nil)
-	if err := n.r.enter(n); err != nil {
+	if err := x.r.enter(n); err != nil {
 		n.leaveRoom()
-		return agent.Failed(agent.ErrCanceled, err.Error())
+		return nested{outcome: agent.Failed(agent.ErrCanceled, err.Error())}
 	}
-	defer n.r.leave(n)
+	defer x.r.leave(n)
 	done := n.answer(&n.Life)
-	h.noRoom = h.noRoom || done.last.noRoom
-	if class := done.blames(); class != agent.ClassNone {
-		h.excuse(done.outcome.ErrorType, class, done.outcome.Retriable)
-	}
-	h.miscalled = h.miscalled || done.last.misfit && !h.forwards(args, kwargs)
-	o = n.commitNested(done)
-	h.noRoom = h.noRoom || storage.IsFull(&o)
-	if o.Authored {
-		h.notesAuthored(o.ErrorType)
-	}
-	if !o.OK() {
+	a := nested{errorType: done.outcome.ErrorType, excused: excused{done.blames(), done.outcome.Retriable},
+		misfit: done.last.misfit}
+	a.outcome = n.commitNested(done)
+	a.noRoom = done.last.noRoom || storage.IsFull(&a.outcome)
+	if !a.outcome.OK() {
 		n.Tree.Writes.Return(n.Begins) // if the program retries, it is the same call again
 	}
-	h.call.WeakBelow.Add(n.WeakBelow.Load())
+	q.above.WeakBelow.Add(n.WeakBelow.Load())
 	if done.weak {
-		h.call.WeakBelow.Add(1)
+		q.above.WeakBelow.Add(1)
 	}
-	return o
+	return a
 }
 
-// forwards reports whether a nested call may pass on the arguments of the program's own call. The caller of that call
-// is then to blame for them.
-func (h *host) forwards(args []json.RawMessage, kwargs json.RawMessage) bool {
-	if takes := h.program.Interface; takes != nil && !takes.Open && len(takes.Parameters) == 0 {
-		return false
+// Refuse implements runNester.
+func (x nester) Refuse(ctx context.Context, q nesting, reason string) nested {
+	n, refused := x.open(ctx, q)
+	if n == nil {
+		return refused
 	}
-	before := len(h.call.Args) - len(args)
-	return before >= 0 && agent.SameInput(args, kwargs, h.call.Args[before:], h.call.Kwargs)
+	return nested{outcome: n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))}
 }
 
-// notesAuthored records the error type of a nested call. A program that answers with the same type passes the error on.
-func (h *host) notesAuthored(errorType string) {
-	if h.authored == nil {
-		h.authored = map[string]bool{}
+// NestDry implements runNester.
+func (x nester) NestDry(ctx context.Context, q nesting, noFetch bool) (o agent.Outcome, refused bool) {
+	n := x.nested(q)
+	if over := n.OverBudget(); over != "" {
+		return agent.Failed(agent.ErrBudgetExceeded, over), false
 	}
-	h.authored[errorType] = true
+	s, err := n.choose(ctx)
+	g := s.decision.Generation
+	switch {
+	case err != nil:
+		return agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call"), false
+	case s.decision.Fallback != nil:
+		g = s.decision.Fallback
+	case s.decision.Decision != agent.DecideRun:
+		return agent.Failed(agent.ErrDenied,
+			"no program serves "+q.role+"."+q.method+", and none is forged for a dry run"), true
+	}
+	a, _ := s.dryRun(ctx, g, dryRun{id: n.ID, callID: n.ID, args: n.Args, kwargs: n.Kwargs, denied: noFetch})
+	return n.Named(a.outcome), a.denied
 }
 
 // blames returns the class of a failure that the call's caller is not to blame for: a failure of the call's own
@@ -80,46 +87,36 @@ func (a *answered) blames() agent.Class {
 	return agent.ClassNone
 }
 
-// openNested opens a nested call within the budget. If the call is not made, it returns nil and an outcome.
-func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage,
-	kwargs json.RawMessage) (*opened, agent.Outcome) {
-	err := agent.Names(&role, &method)
-	if err == nil {
-		kwargs, err = agent.KeywordArguments(kwargs)
-	}
-	if err != nil {
-		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
-	}
-	n := h.nested(role, method, args, kwargs)
-	if t, err := n.Env.Store.Tool(ctx, role); err == nil && !t.ByUse {
+// open opens a nested call within the budget. If the call is not made, it returns nil and the answer.
+func (x nester) open(ctx context.Context, q nesting) (*opened, nested) {
+	n := x.nested(q)
+	if t, err := n.Env.Store.Tool(ctx, q.role); err == nil && !t.ByUse {
 		n.Speaker = agent.SpeakerTool
 	}
-	n.BeginSpan("", h.call.Span)
+	n.BeginSpan("", q.above.Span)
 	if refused := n.OverBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
 		if n.Tree.Refused.Swap(true) {
-			return nil, o // one refusal is recorded: further attempts add no records
+			return nil, nested{outcome: o} // one refusal is recorded: further attempts add no records
 		}
-		return nil, n.commitNested(n.refusal(o))
+		return nil, nested{outcome: n.commitNested(n.refusal(o))}
 	}
 	var full *storage.FullError
 	if errors.As(n.enterRoom(ctx), &full) { // the refusal is not recorded either: there is no room
-		o := full.Outcome()
-		h.noRoom = true
-		return nil, n.Named(o)
+		return nil, nested{outcome: n.Named(full.Outcome()), noRoom: true}
 	}
-	return n, agent.Outcome{}
+	return n, nested{}
 }
 
 // nested returns the call that the program asks for, not yet started.
-func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
-	c := h.call
-	n := &opened{r: h.r, Call: call.Call{Env: c.Env, Policy: c.Policy, Rules: c.Rules, Session: c.Session,
-		ID: ids.New("call"), TraceID: c.TraceID, Parent: c.ID, Root: cmp.Or(c.Root, c.ID), ParentAttempt: h.attempt,
+func (x nester) nested(q nesting) *opened {
+	c := q.above
+	n := &opened{r: x.r, Call: call.Call{Env: c.Env, Policy: c.Policy, Rules: c.Rules, Session: c.Session,
+		ID: ids.New("call"), TraceID: c.TraceID, Parent: c.ID, Root: cmp.Or(c.Root, c.ID), ParentAttempt: q.attempt,
 		Depth: c.Depth + 1, Speaker: agent.SpeakerAgent, Owner: c.Owner, Operates: c.Operates,
-		Inherited: c.Shown().Secrets, Role: role, Method: method, Args: args, Kwargs: kwargs, Asked: h.delegated[role],
-		Started: c.Env.Now(), Deadline: c.Deadline, Tree: c.Tree, Begins: c.Tree.Writes.Place(), Fence: c.Fence,
-		Lent: h.lends()}}
+		Inherited: c.Shown().Secrets, Role: q.role, Method: q.method, Args: q.args, Kwargs: q.kwargs,
+		Asked: q.contract, Started: c.Env.Now(), Deadline: c.Deadline, Tree: c.Tree, Begins: c.Tree.Writes.Place(),
+		Fence: c.Fence, Lent: q.lent}}
 	n.Init()
 	return n
 }
