@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -60,11 +59,6 @@ func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	o := agent.Failed(agent.ErrDenied, said+"recurgentd tools approve "+shellWord(rec.Role)+" "+shellWord(rec.Method))
 	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.Role, rec.Method) + "/approve"}
 	return o
-}
-
-// ToolPath returns the path of an artifact in the REST API.
-func ToolPath(role, method string) string {
-	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
 }
 
 // held reports whether a person has quarantined or pinned the artifact.

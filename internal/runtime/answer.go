@@ -71,7 +71,6 @@ type trail struct {
 // Bounds of what a call's log entry keeps of its trail.
 const (
 	maxAttemptFailures = 8
-	maxWarnings        = 8
 )
 
 // warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.

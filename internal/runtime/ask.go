@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -133,4 +134,23 @@ func (h *host) excuse(errorType string, class agent.Class, retriable bool) {
 type excused struct {
 	class     agent.Class
 	retriable bool
+}
+
+// overCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any
+// other error. Such a failure is not evidence about a program.
+func overCap(err error) *agent.Outcome {
+	var over *spend.ExceededError
+	if !errors.As(err, &over) {
+		return nil
+	}
+	out := agent.Failed(agent.ErrBudgetExceeded, over.Error())
+	out.Metadata = over.Details()
+	return &out
+}
+
+// passes reports whether a failure of that type may end without a person: approvals, room and caps are granted by
+// people.
+func passes(errorType string) bool {
+	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted &&
+		errorType != agent.ErrBudgetExceeded
 }

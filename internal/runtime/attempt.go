@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -53,15 +54,26 @@ type attempted struct {
 // maxSleep bounds the time that all programs of a call may sleep in total.
 const maxSleep = 30 * time.Second
 
-// run runs a stored generation or a candidate for the call, within the limits of the guard. If the arguments do not fit
+// A runRequest describes one run of one program for a call.
+type runRequest struct {
+	call    *call.Call
+	memory  map[string]json.RawMessage // the session's context
+	attempt string                     // ID of the attempt
+	program *agent.Generation          // a stored generation or a candidate
+	guard   *manifestGuard             // limits the run; nil: nothing is enforced
+	nester  runNester
+}
+
+// runFor runs a stored generation or a candidate for the call, within the limits of the guard. If the arguments do not fit
 // the generation's interface, nothing runs and misfit is set.
-func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation, guard *manifestGuard) attempted {
+func runFor(ctx context.Context, what runRequest) attempted {
+	s, g := what.call, what.program
 	s.Reveal(g.Interface) // before the program passes its arguments on to nested calls
-	a := attempted{id: attemptID, program: g, takes: g.Interface, fit: s.Fit(g.Interface), guard: guard}
+	a := attempted{id: what.attempt, program: g, takes: g.Interface, fit: s.Fit(g.Interface), guard: what.guard}
 	if a.misfit = s.Binds(g.Interface) && !a.fit.OK(); a.misfit {
 		return a
 	}
-	h := &host{call: s.Call, nester: nester{s.r}, attempt: attemptID, program: g, guard: guard}
+	h := &host{call: s, nester: what.nester, attempt: what.attempt, program: g, guard: what.guard}
 	args, kwargs := g.Arrange(s.Args, s.Kwargs)
 	if len(args) != len(s.Args) || !bytes.Equal(kwargs, s.Kwargs) {
 		a.args, a.kwargs = args, kwargs
@@ -69,7 +81,7 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	q := sandbox.Request{
 		Program: programOf(g), Owner: s.Env.Owner(s.Owner),
 		Role: s.Role, Method: s.Method, CallID: s.ID, TraceID: s.TraceID, Depth: s.Depth,
-		Args: args, Kwargs: kwargs, Context: s.memory, InputHistory: s.InputHistory,
+		Args: args, Kwargs: kwargs, Context: what.memory, InputHistory: s.InputHistory,
 		Now: s.Env.Now(), Seed: Seed(s.ID), Timeout: s.Env.RunTimeout, Fetches: s.Policy.FetchesPerCall,
 		Sleep: max(1, maxSleep-time.Duration(s.Slept.Load())), End: s.Deadline,
 		Guard: h.guard.ofFetch(), Writes: &s.Tree.Writes,

@@ -1,24 +1,10 @@
 package runtime
 
 import (
-	"errors"
-
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
-
-// overCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any
-// other error. Such a failure is not evidence about a program.
-func overCap(err error) *agent.Outcome {
-	var over *spend.ExceededError
-	if !errors.As(err, &over) {
-		return nil
-	}
-	out := agent.Failed(agent.ErrBudgetExceeded, over.Error())
-	out.Metadata = over.Details()
-	return &out
-}
 
 // capOfOwner reports whether the call failed because its owner reached a spending cap or a storage share.
 func capOfOwner(o *agent.Outcome) bool {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
@@ -283,4 +284,23 @@ func (a *answered) keptOutcome() agent.Outcome {
 		o.ErrorMessage, o.Metadata = a.Mask(o.ErrorMessage), a.MaskData(o.Metadata)
 	}
 	return o
+}
+
+// newFiles returns the drafts that the call's value, or its change of the context, refers to.
+func (a *answered) newFiles() (kept []store.NewFile) {
+	if len(a.Drafts) == 0 || !a.outcome.OK() {
+		return nil
+	}
+	refs := agent.FileRefs(a.outcome.Value)
+	if a.context != nil {
+		for _, v := range a.context.Set {
+			refs = append(refs, agent.FileRefs(v)...)
+		}
+	}
+	for _, d := range a.Drafts {
+		if slices.Contains(refs, d.ID()) {
+			kept = append(kept, d.New())
+		}
+	}
+	return kept
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -18,14 +17,6 @@ const historyKey = report.ContextHistory
 func wholeHistory(all bool) store.HistoryQuery {
 	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true,
 		Depth0: !all}
-}
-
-// shownContext returns a stored context as clients see it, with the session's records added.
-func shownContext(stored map[string]json.RawMessage, records json.RawMessage) map[string]json.RawMessage {
-	shown := make(map[string]json.RawMessage, len(stored)+1)
-	maps.Copy(shown, stored)
-	shown[historyKey] = records
-	return shown
 }
 
 // withoutHistory removes the records from a program's context change: they are a copy and are never written back.

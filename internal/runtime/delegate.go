@@ -202,3 +202,5 @@ func sameTerms(a, b *agent.Contract) bool {
 		bytes.Equal(a.Acceptance, b.Acceptance) &&
 		bytes.Equal(a.FailurePolicy, b.FailurePolicy) && bytes.Equal(a.Signature, b.Signature)
 }
+
+const maxWarnings = 8

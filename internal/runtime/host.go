@@ -11,7 +11,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -58,12 +57,6 @@ type host struct {
 	drafts []*files.Draft // files that the program makes
 
 	changes int64 // calls and delegations so far; each may change what a host call returns
-}
-
-// RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
-func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
-		recorded: true}
 }
 
 // Call makes a nested call and waits for it.

@@ -180,25 +180,6 @@ func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 	return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": the file cannot be written now"}
 }
 
-// newFiles returns the drafts that the call's value, or its change of the context, refers to.
-func (a *answered) newFiles() (kept []store.NewFile) {
-	if len(a.Drafts) == 0 || !a.outcome.OK() {
-		return nil
-	}
-	refs := agent.FileRefs(a.outcome.Value)
-	if a.context != nil {
-		for _, v := range a.context.Set {
-			refs = append(refs, agent.FileRefs(v)...)
-		}
-	}
-	for _, d := range a.Drafts {
-		if slices.Contains(refs, d.ID()) {
-			kept = append(kept, d.New())
-		}
-	}
-	return kept
-}
-
 // discard discards the drafts, except those that have become files.
 func discard(drafts []*files.Draft) {
 	for _, d := range drafts {

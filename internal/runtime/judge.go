@@ -171,13 +171,6 @@ func (a *attempted) overran() bool {
 	return f.Ours && !f.Waiting && a.result.Timing.Run+a.result.Effects.Slept >= leastTime
 }
 
-// passes reports whether a failure of that type may end without a person: approvals, room and caps are granted by
-// people.
-func passes(errorType string) bool {
-	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted &&
-		errorType != agent.ErrBudgetExceeded
-}
-
 // inputHash returns a hash that identifies an input.
 func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 	h := sha256.New()

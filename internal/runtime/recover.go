@@ -143,7 +143,8 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 // try runs and judges a stored generation or a candidate, within the limits of the guard.
 func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manifestGuard) judged {
 	rec.attempts++
-	a := rec.run(ctx, rec.ID+"."+strconv.Itoa(rec.attempts), g, guard)
+	a := runFor(ctx, runRequest{call: rec.Call, memory: rec.memory, attempt: rec.ID + "." + strconv.Itoa(rec.attempts),
+		program: g, guard: guard, nester: nester{rec.r}})
 	rec.predicted.Add(a.predicted)
 	rec.stages.Gate += a.result.Timing.Gate + a.result.Timing.Build
 	rec.trail.built += a.result.Timing.Build

@@ -310,3 +310,11 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	}
 	return Introspection{}, nil
 }
+
+// shownContext returns a stored context as clients see it, with the session's records added.
+func shownContext(stored map[string]json.RawMessage, records json.RawMessage) map[string]json.RawMessage {
+	shown := make(map[string]json.RawMessage, len(stored)+1)
+	maps.Copy(shown, stored)
+	shown[historyKey] = records
+	return shown
+}

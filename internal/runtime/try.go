@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // A DryRun describes a program to run without consequences, and its input.
@@ -73,4 +75,10 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 		}
 	}
 	return same, changed
+}
+
+// RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
+func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
+	return &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
+		recorded: true}
 }
