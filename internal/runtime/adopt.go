@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -29,10 +30,10 @@ func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 	if !rec.held() {
 		rec.adopting, rec.waits = &adoption{candidate: cand, result: agent.ClassNone}, true
 	}
-	if rec.failed.id == "" {
+	if rec.failed.ID == "" {
 		return rec.waitsForApproval(cand.beyond.Load())
 	}
-	rec.ran(agent.SourcePersisted, rec.failed.program, rec.failed)
+	rec.ran(agent.SourcePersisted, rec.failed.Program, rec.failed)
 	return rec.announced(rec.keep(rec.failed), rec.adopting.beyond())
 }
 
@@ -56,8 +57,9 @@ func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 		o.Metadata = map[string]any{"approve": a.Request, "lacks": a.Details}
 		return o
 	}
-	o := agent.Failed(agent.ErrDenied, said+"recurgentd tools approve "+shellWord(rec.Role)+" "+shellWord(rec.Method))
-	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.Role, rec.Method) + "/approve"}
+	o := agent.Failed(agent.ErrDenied,
+		said+"recurgentd tools approve "+attempt.ShellWord(rec.Role)+" "+attempt.ShellWord(rec.Method))
+	o.Metadata = map[string]any{"approve": "POST " + attempt.ToolPath(rec.Role, rec.Method) + "/approve"}
 	return o
 }
 
@@ -216,12 +218,12 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started, Result: a.adopting.result,
 		SessionID: a.Session.ID,
 		Checked:   j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines,
-		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.misfit}
+		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.Misfit}
 	if a.outcome.OK() {
 		change.Caller = callerOf(a.Call, &a.adopting.candidate.generation)
 		change.Fixture, change.Answered = a.adopting.fixture, answeredInput(a.Call, *j)
 		if j.outcome.OK() {
-			change.Effects = j.firstSeen(nil)
+			change.Effects = j.FirstSeen(nil)
 		}
 		change.Grow = a.Policy.Effects == agent.EffectsObserve
 	} else {

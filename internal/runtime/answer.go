@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -76,16 +77,16 @@ const (
 // warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.
 func (t *trail) warn(text string) {
 	text = agent.Clip(text, 400)
-	if len(t.warnings) < maxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
+	if len(t.warnings) < attempt.MaxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
 		t.warnings = append(t.warnings, text)
 	}
 }
 
 // ran records the program that ran and the judged attempt.
 func (a *answered) ran(source string, g *agent.Generation, j judged) {
-	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.class, j.result.Facts
+	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.class, j.Result.Facts
 	a.fresh, a.kept = nil, false
-	for _, w := range j.warnings {
+	for _, w := range j.Warnings {
 		a.trail.warn(w)
 	}
 }
@@ -102,11 +103,11 @@ func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 // keep makes the attempt the call's answer and returns its outcome.
 func (a *answered) keep(j judged) agent.Outcome {
 	a.last, a.class, a.kept = j, j.class, true
-	if j.result.Facts != nil {
-		a.facts = j.result.Facts
+	if j.Result.Facts != nil {
+		a.facts = j.Result.Facts
 	}
 	if j.outcome.OK() && a.Depth == 0 {
-		a.context = j.result.Context
+		a.context = j.Result.Context
 	}
 	return j.outcome
 }

@@ -27,17 +27,17 @@ func misfits(fit *agent.Fit, takes *agent.Interface, method string) agent.Outcom
 // explain adds to the outcome's metadata what a caller needs in order to call the method correctly: the arguments that
 // the program does not read and, if it rejected the arguments, its parameters.
 func (j *judged) explain() {
-	if len(j.fit.Unknown) > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "unknown_keywords", j.fit.Unknown)
+	if len(j.Fit.Unknown) > 0 {
+		j.outcome.Metadata = with(j.outcome.Metadata, "unknown_keywords", j.Fit.Unknown)
 	}
-	if j.fit.Surplus > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "surplus_arguments", j.fit.Surplus)
+	if j.Fit.Surplus > 0 {
+		j.outcome.Metadata = with(j.outcome.Metadata, "surplus_arguments", j.Fit.Surplus)
 	}
-	if missing := slices.Concat(j.fit.Missing, j.fit.Skipped); j.misfit && len(missing) > 0 {
+	if missing := slices.Concat(j.Fit.Missing, j.Fit.Skipped); j.Misfit && len(missing) > 0 {
 		j.outcome.Metadata = with(j.outcome.Metadata, "missing_parameters", missing)
 	}
-	if j.takes != nil && j.outcome.ErrorType == agent.ErrInvalidInput && (j.outcome.Authored || j.misfit) {
-		j.outcome.Metadata = with(j.outcome.Metadata, "parameters", shownParameters(j.takes))
+	if j.Takes != nil && j.outcome.ErrorType == agent.ErrInvalidInput && (j.outcome.Authored || j.Misfit) {
+		j.outcome.Metadata = with(j.outcome.Metadata, "parameters", shownParameters(j.Takes))
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 //
 //	open   → *opened    the checked request (open.go)
 //	choose → selected   its contract, its context, and the program that is to answer (choose.go)
-//	run    → attempted  one run of one program (attempt.go)
+//	run    → Attempt    one run of one program (package attempt)
 //	judge  → judged     the outcome of that run (judge.go); a failed attempt leads to repair or forging (recover.go)
 //	commit → CallResult everything that is kept, in one commit (commit.go)
 func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -24,7 +25,7 @@ func (a *answered) commit() (CallResult, error) {
 			leave() // after the candidate is stored: until then other calls may join its flight
 		}
 	}()
-	defer func() { discard(a.Drafts) }()
+	defer func() { attempt.Discard(a.Drafts) }()
 	// Bound the answer before the adoption: if there is no room for it, the attempt must not count for its program.
 	a.bound()
 	a.outcome = a.Named(a.outcome)
@@ -105,7 +106,7 @@ func (a *answered) persist() (CallResult, error) {
 
 // prepare builds the reply and the commit, except for the commit's files.
 func (a *answered) prepare(kept *remains) (body []byte, err error) {
-	owner, weight := a.Env.Owner(a.Owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
+	owner, weight := a.Env.Owner(a.Owner), len(a.outcome.Value)+len(a.last.Result.Effects.Journal)
 	// no deadline is needed: every holder of a place gives it back without waiting for anything else
 	if err := a.Env.Heavy.Enter(context.Background(), owner, weight); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 		commit.Outcome = agent.Outcome{} // as if its retention period were over
 	}
 	if a.kept && !a.valueLost {
-		commit.Effects, a.hidden = a.MaskJSON(a.last.result.Effects.Journal)
+		commit.Effects, a.hidden = a.MaskJSON(a.last.Result.Effects.Journal)
 	}
 	commit.Log = a.logEntry(n, &commit.Record)
 	if a.open.key != nil {
@@ -189,7 +190,7 @@ func (a *answered) doubted() bool {
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
 		Selection: a.decision.Logged()}
-	p.Engine, p.Tier = a.last.ranOn(a.facts)
+	p.Engine, p.Tier = a.last.RanOn(a.facts)
 	p.BuildMs = agent.Milliseconds(a.trail.built)
 	if g := a.program; g != nil {
 		p.Checksum, p.Trigger, p.Doubted, p.Stale = g.CodeChecksum, g.Trigger, a.doubted(), a.staleness()
@@ -213,7 +214,7 @@ func (a *answered) record(took float64) agent.Record {
 		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.Mask(lastMessage(o))
 		return rec
 	}
-	if fetches := a.last.result.Effects.Fetches; a.kept && len(fetches) > 0 {
+	if fetches := a.last.Result.Effects.Fetches; a.kept && len(fetches) > 0 {
 		rec.OutcomeSummary.SourceCount = len(fetches)
 		rec.OutcomeSummary.PrimaryURI = fetches[0].URL
 		rec.OutcomeSummary.RetrievalMode = fetches[0].Mode

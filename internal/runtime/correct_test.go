@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -124,7 +125,7 @@ func TestCorrections(t *testing.T) {
 				if c.Attempts != 1 || c.LastError == nil || !strings.HasPrefix(*c.LastError, "execution: ") ||
 					c.NextTryAt == nil || len(a.Rejections) != tt.requests-1 ||
 					!strings.Contains(string(agent.Encoded(a.Rejections[0])), "the answer must be 2, it is 1") ||
-					a.Rejections[0].Stage != stageProof {
+					a.Rejections[0].Stage != attempt.StageProof {
 					t.Errorf("the correction is %s, rejections %+v", agent.Encoded(c), a.Rejections)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -21,7 +22,7 @@ type dryRun struct {
 	effects json.RawMessage
 	denied  bool           // deny the fetches of a live run
 	of      string         // owner of the input and the recorded effects; "" if they are the call's own
-	guard   *manifestGuard // limits the run, if by more than the manifest; nil means the manifest alone
+	guard   *attempt.Guard // limits the run, if by more than the manifest; nil means the manifest alone
 	// the input is from an answered call, so it runs even if it does not fit what the program declares
 	earlier bool
 }
@@ -33,17 +34,17 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	if !ok {
 		return nil, false
 	}
-	a = &judged{attempted: attempted{id: d.id, program: g, takes: g.Interface,
-		fit: c.FitOf(g.Interface, d.args, d.kwargs)}, stage: stageProof, of: d.of}
-	if a.misfit = c.Binds(g.Interface) && !a.fit.OK() && !d.earlier; a.misfit {
-		a.outcome, a.class, a.guard = misfits(&a.fit, g.Interface, c.Method), agent.ClassAuthored, h.guard
+	a = &judged{Attempt: attempt.Attempt{ID: d.id, Program: g, Takes: g.Interface,
+		Fit: c.FitOf(g.Interface, d.args, d.kwargs)}, stage: attempt.StageProof, of: d.of}
+	if a.Misfit = c.Binds(g.Interface) && !a.Fit.OK() && !d.earlier; a.Misfit {
+		a.outcome, a.class, a.Guard = misfits(&a.Fit, g.Interface, c.Method), agent.ClassAuthored, h.Guard
 		a.explain()
 		return a, true
 	}
-	a.result = c.Env.Sandbox.Run(ctx, q, h)
-	discard(h.drafts)
-	a.denied, a.guard = h.refused, h.guard
-	switch res := a.result; {
+	a.Result = c.Env.Sandbox.Run(ctx, q, h)
+	attempt.Discard(h.Drafts)
+	a.denied, a.Guard = h.Refused, h.Guard
+	switch res := a.Result; {
 	case ctx.Err() != nil && res.Value == nil:
 		a.outcome, a.class = interrupt.Outcome(ctx)
 	case res.Failure != nil:
@@ -58,14 +59,14 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	default:
 		a.outcome, a.class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK
 	}
-	if missing := a.missing(); missing != nil && !a.outcome.OK() && a.class != agent.ClassNone {
+	if missing := a.Missing(); missing != nil && !a.outcome.OK() && a.class != agent.ClassNone {
 		a.unapproved(missing)
 	}
 	return a, true
 }
 
 // dryRequest returns the request to run the generation, always on the engine, and the host that answers its host calls.
-func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *host, ok bool) {
+func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *attempt.Host, ok bool) {
 	var memory map[string]json.RawMessage
 	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
 		return q, nil, false
@@ -76,16 +77,18 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Arrange(d.args, d.kwargs)
-	h = &host{call: c.Call, nester: nester{c.r}, attempt: d.id, recorded: d.effects != nil, dry: true, denied: d.denied,
-		guard: d.guard}
-	if h.guard == nil {
-		h.guard = c.guard()
+	h = &attempt.Host{For: c.Call, Nester: nester{c.r}, Attempt: d.id, Recorded: d.effects != nil, Dry: true,
+		Denied: d.denied,
+		Guard:  d.guard}
+	if h.Guard == nil {
+		h.Guard = c.guard()
 	}
 	return sandbox.Request{Canonical: call.Canonical(c.Rules),
-		Program: programOf(g), Owner: c.RunsFor(d.of), Role: c.Role, Method: c.Method, CallID: d.callID,
+		Program: attempt.ProgramOf(g), Owner: c.RunsFor(d.of), Role: c.Role, Method: c.Method, CallID: d.callID,
 		TraceID: c.TraceID, Depth: c.Depth,
-		Args: args, Kwargs: kwargs, Context: memory, Now: c.Env.Now(), Seed: Seed(d.callID), Timeout: c.Env.RunTimeout,
+		Args: args, Kwargs: kwargs, Context: memory, Now: c.Env.Now(), Seed: attempt.Seed(d.callID),
+		Timeout:      c.Env.RunTimeout,
 		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.Policy.FetchesPerCall,
-		Guard: h.guard.ofFetch(),
+		Guard: h.Guard.OfFetch(),
 	}, h, true
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -11,11 +12,11 @@ import (
 
 // guard returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
 // manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
-func (c *Selection) guard() *manifestGuard {
+func (c *Selection) guard() *attempt.Guard {
 	if c.Policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
 		return nil
 	}
-	return &manifestGuard{role: c.Role, method: c.Method, manifest: c.artifact.Manifest}
+	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: c.artifact.Manifest}
 }
 
 // unapproved turns a failure that is due to a missing approval into a denial: extrinsic, and for a person to resolve.
@@ -30,13 +31,13 @@ func (j *judged) unapproved(missing *fetch.Approval) {
 
 // noteReach counts and logs what the run reached, or tried to reach, beyond the manifest of its method.
 func (rec *recovery) noteReach(j *judged) {
-	rec.countWrites(j.result.Effects.Fetches)
-	if rec.artifact == nil || rec.artifact.Manifest == nil || !j.touched() {
+	rec.countWrites(j.Result.Effects.Fetches)
+	if rec.artifact == nil || rec.artifact.Manifest == nil || !j.Touched() {
 		return
 	}
-	lacks, denied := rec.artifact.Manifest.Lacks(j.effectsOfRun()), agent.Effects{}
-	if j.guard != nil {
-		denied = j.guard.denied
+	lacks, denied := rec.artifact.Manifest.Lacks(j.EffectsOfRun()), agent.Effects{}
+	if j.Guard != nil {
+		denied = j.Guard.Denied
 	}
 	for _, x := range []struct {
 		what   agent.Effects
@@ -47,7 +48,7 @@ func (rec *recovery) noteReach(j *judged) {
 		}
 		rec.Env.Metrics.BeyondManifest(len(x.what.Hosts), len(x.what.Methods), len(x.what.Tools), x.result)
 		rec.Env.Logger.Warn().Str("call_id", rec.ID).Str("role", rec.Role).Str("method", rec.Method).Str("generation",
-			j.program.ID).Str("result", x.result).
+			j.Program.ID).Str("result", x.result).
 			Strs("hosts", x.what.Hosts).Strs("methods", x.what.Methods).Strs("tools",
 			x.what.Tools).Msg("a program reached beyond its effects manifest")
 	}
@@ -88,11 +89,11 @@ func (c *Selection) namesUnapproved(g *agent.Generation) *judged {
 	if guard == nil {
 		return nil
 	}
-	lacks := guard.manifest.Lacks(agent.Effects{Hosts: g.NamedHosts()})
+	lacks := guard.Manifest.Lacks(agent.Effects{Hosts: g.NamedHosts()})
 	if len(lacks.Hosts) == 0 {
 		return nil
 	}
-	j := &judged{attempted: attempted{id: c.ID + ".f", program: g}, stage: stageProof}
-	j.unapproved(guard.deny("reach "+strings.Join(lacks.Hosts, ", "), lacks))
+	j := &judged{Attempt: attempt.Attempt{ID: c.ID + ".f", Program: g}, stage: attempt.StageProof}
+	j.unapproved(guard.Deny("reach "+strings.Join(lacks.Hosts, ", "), lacks))
 	return j
 }

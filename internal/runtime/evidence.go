@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -23,8 +24,8 @@ const maxSources = 4
 func failureOf(c *call.Call, g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.Started, CallID: c.ID, SessionID: c.Session.ID, Generation: g.ID, Class: j.class,
 		ErrorType: j.outcome.ErrorType,
-		Message:   agent.Clip(c.Mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
-	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
+		Message:   agent.Clip(c.Mask(j.outcome.ErrorMessage), 400), Unknown: j.Fit.Unknown}
+	for _, got := range j.Result.Effects.Fetches[:min(len(j.Result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes,
 			Shape: cmp.Or(got.Outline, got.Shape)}
 		key := classify.Source(got)
@@ -101,8 +102,8 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	}
 	e.part(maxFailing)
 	failing := q.basis.attempt
-	if failing.id != "" && failing.program != nil {
-		e.failure(cmp.Or(failing.of, c.Reader()), "the failing run", failureOf(c.Call, failing.program, failing),
+	if failing.ID != "" && failing.Program != nil {
+		e.failure(cmp.Or(failing.of, c.Reader()), "the failing run", failureOf(c.Call, failing.Program, failing),
 			maxSample)
 	}
 	if c.switchedOff() { // the rest is about stored programs, which are switched off
@@ -140,7 +141,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 	if a := c.artifact; a != nil && len(a.Rejections) > 0 {
 		r := &a.Rejections[0]
 		owner, why := cmp.Or(r.Owner, agent.LocalOwner), r.Reason
-		if r.Stage != stageProof { // a proof's reasons are the daemon's own words
+		if r.Stage != attempt.StageProof { // a proof's reasons are the daemon's own words
 			errorType, _, _ := strings.Cut(r.Reason, ":")
 			why = c.namedType(errorType)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
@@ -42,7 +43,7 @@ type ExampleResult struct {
 type exampleRun struct {
 	adaptive bool // a source has just changed, so recorded fetches prove nothing
 	denied   bool // live fetches are denied: no person has approved the program yet
-	guard    *manifestGuard
+	guard    *attempt.Guard
 }
 
 // runExample runs the generation on the example and compares the answer with the expected one.
@@ -89,7 +90,7 @@ func (c *Selection) outdated(x *agent.Example, adaptive bool) bool {
 // skips reports whether a run proves nothing about the program: it asked for effects that were not recorded or, in a
 // live run, an external source failed or an effect was denied.
 func skips(a *judged, live bool) bool {
-	if diverged(&a.result) {
+	if diverged(&a.Result) {
 		return true
 	}
 	if a.outcome.OK() || !live {
@@ -98,7 +99,7 @@ func skips(a *judged, live bool) bool {
 	if a.denied {
 		return true
 	}
-	for _, f := range a.result.Effects.Fetches {
+	for _, f := range a.Result.Effects.Fetches {
 		if classify.OutsideFailed(f) || f.ErrorKind == "denied" {
 			return true
 		}
@@ -152,7 +153,7 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 			x.Expect.ErrorType = v.GotErrorType
 		}
 		r := c.runExample(ctx, &cand.generation, &x, how)
-		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.result.Failure != nil {
+		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.Result.Failure != nil {
 			return c.wrongAgain(r.attempt, &v)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 )
 
 // exhaustedMessage is what a client gets for a call that used up its retries. It is fixed, so it reveals nothing about
@@ -37,7 +38,7 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, agent.Clip(o.ErrorMessage,
 		400)
 	switch a.stage {
-	case stageValidation:
+	case attempt.StageValidation:
 		public.Metadata["boundary"] = guardrailBoundary
 		public.Metadata["guardrail_class"], public.Metadata["guardrail_subtype"] = o.ErrorType,
 			guardrailSubtype(o.ErrorType)
@@ -45,11 +46,11 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 			public.ErrorType, public.Retriable = agent.ErrGuardrailExhausted,
 				agent.Retriable(agent.ErrGuardrailExhausted)
 		}
-	case stageProof:
+	case attempt.StageProof:
 		public.Metadata["boundary"] = outcomeBoundary
 		public.ErrorType, public.Retriable = agent.ErrOutcomeRepairExhausted,
 			agent.Retriable(agent.ErrOutcomeRepairExhausted)
-	case stageOutcome:
+	case attempt.StageOutcome:
 		public.Metadata["boundary"] = outcomeBoundary
 	default:
 		public.Metadata["boundary"] = executionBoundary

@@ -34,8 +34,8 @@ func (f *faults) add(message string) bool {
 // repeats reports whether a different program failed in the same way as the one before it.
 func (j *judged) repeats(before failing) bool {
 	was := before.attempt
-	if was.id == "" || was.stage != j.stage || was.outcome.ErrorType != j.outcome.ErrorType || j.program == nil ||
-		j.program.CodeChecksum == before.checksum {
+	if was.ID == "" || was.stage != j.stage || was.outcome.ErrorType != j.outcome.ErrorType || j.Program == nil ||
+		j.Program.CodeChecksum == before.checksum {
 		return false
 	}
 	var known faults

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -67,11 +68,11 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
 	}
-	if why.attempt.id != "" {
+	if why.attempt.ID != "" {
 		rec.trail.countRepair(why.attempt.stage)
 	}
 	j := rec.tryCandidate(ctx, cand)
-	if j.id == "" {
+	if j.ID == "" {
 		return rec.keepUnapproved(cand)
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
@@ -101,7 +102,7 @@ func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged)
 // because it proves nothing about the program. If the gate refused the programs, the repair has failed.
 func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
-		if why.attempt.id != "" && modelOut(out) {
+		if why.attempt.ID != "" && modelOut(out) {
 			rec.outage = true
 			o := rec.keep(why.attempt)
 			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
@@ -109,7 +110,8 @@ func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why fail
 		}
 		return *out
 	}
-	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judged{stage: stageValidation, outcome: *out}})
+	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judged{stage: attempt.StageValidation,
+		outcome: *out}})
 	return rec.replace(ctx, g, "regenerate:repair_failed", why.attempt)
 }
 
@@ -190,14 +192,14 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, answer *agent.Outcome) {
 	var o agent.Outcome
 	switch j = rec.tryKept(ctx, cand); {
-	case cand.keeps && j.id == "":
+	case cand.keeps && j.ID == "":
 		o = rec.keepProgram(ctx, cand)
 	case cand.keeps && j.served(): // interrupted
 		o = rec.keep(j)
 	case cand.keeps:
 		return j, nil
 	default:
-		if j = rec.tryCandidate(ctx, cand); j.id == "" {
+		if j = rec.tryCandidate(ctx, cand); j.ID == "" {
 			o = rec.keepUnapproved(cand)
 			break
 		}
@@ -214,14 +216,14 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 	if rec.class != agent.ClassIntrinsic {
 		return *out
 	}
-	refused := judged{stage: stageValidation, outcome: *out}
+	refused := judged{stage: attempt.StageValidation, outcome: *out}
 	rec.reject(rejected{trigger, rec.trail.refused, refused}, false)
 	return rec.exhausted(refused)
 }
 
 // countExhaustion records in the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
-	if rec.artifact != nil && stage == stageOutcome && rec.Policy.RepairEnabled && !rec.UnderSwitch() {
+	if rec.artifact != nil && stage == attempt.StageOutcome && rec.Policy.RepairEnabled && !rec.UnderSwitch() {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
@@ -255,11 +257,11 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
 		"checksum": cand.generation.CodeChecksum})
 	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
-	if cand.wentBeyond(j.guard) {
+	if cand.wentBeyond(j.Guard) {
 		return judged{}
 	}
 	// the program was written for this very call
-	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) {
+	if j.misnamed() && (!j.Misfit || cand.generation.Trigger == widening) {
 		j.class, j.hint = agent.ClassIntrinsic, rec.Mine(j.unread()+" to this program. The call gives them.")
 	}
 	return j

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -281,8 +282,8 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}},
-		nester: nester{r}, dry: true}
+	dry := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}},
+		Nester: nester{r}, Dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
@@ -298,15 +299,16 @@ func TestHostsWithoutConsequences(t *testing.T) {
 		t.Errorf("a dry run recorded: %+v", o)
 	}
 	if refused := dry.Delegate(t.Context(), "fresh",
-		json.RawMessage("{}")); refused != nil || dry.delegated["fresh"] == nil {
+		json.RawMessage("{}")); refused != nil || dry.Delegated["fresh"] == nil {
 		t.Errorf("a dry run's delegation: %+v", refused)
 	}
 	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}, Depth: 8},
-		nester: nester{r},
-		dry:    true}
+	deep := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{},
+		Depth: 8},
+		Nester: nester{r},
+		Dry:    true}
 	if o := deep.Call(t.Context(), "r", "m", nil, nil); o.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("a deep dry run: %+v", o)
 	}
@@ -318,12 +320,13 @@ func TestHostsWithoutConsequences(t *testing.T) {
 // The session's records are shown in its context, and nothing that a program does there is stored.
 func TestHistoryInContext(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Facts: map[string]gate.Facts{"names": {UsesArgs: true, ContextReads: []string{historyKey}}},
+	box := &runtimetest.Box{Facts: map[string]gate.Facts{"names": {UsesArgs: true,
+		ContextReads: []string{attempt.HistoryKey}}},
 		Programs: map[string]runtimetest.Run{
 			"names": func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
 				res := runtimetest.Value(string(agent.Encoded(string(q.Context["a"]))))
-				res.Context = &agent.ContextChange{Set: map[string]json.RawMessage{historyKey: json.RawMessage("[]"),
-					"b": json.RawMessage("2")}, Delete: []string{historyKey, "a"}}
+				res.Context = &agent.ContextChange{Set: map[string]json.RawMessage{attempt.HistoryKey: json.RawMessage("[]"),
+					"b": json.RawMessage("2")}, Delete: []string{attempt.HistoryKey, "a"}}
 				return res
 			},
 		}}
@@ -340,9 +343,9 @@ func TestHistoryInContext(t *testing.T) {
 		t.Errorf("the context is %s, %v", agent.Encoded(memory), err)
 	}
 	var shown []agent.Record
-	if err := json.Unmarshal(memory[historyKey], &shown); err != nil || len(shown) != 1 ||
+	if err := json.Unmarshal(memory[attempt.HistoryKey], &shown); err != nil || len(shown) != 1 ||
 		shown[0].CallID != got.CallID {
-		t.Errorf("the context shows %s, %v", memory[historyKey], err)
+		t.Errorf("the context shows %s, %v", memory[attempt.HistoryKey], err)
 	}
 	if n := len(artifactOf(t, r, "r", "names").Current().Fixtures); n != 0 {
 		t.Errorf("%d fixtures of a program that reads the history", n)

@@ -7,11 +7,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -21,7 +21,7 @@ import (
 
 // A judged attempt has an outcome and a failure class derived from evidence.
 type judged struct {
-	attempted
+	attempt.Attempt
 	stage     string
 	outcome   agent.Outcome
 	class     agent.Class
@@ -53,22 +53,22 @@ func (j *judged) served() bool {
 
 // judge turns a run into an outcome, checks it against the contract, and classifies a failure by evidence. The evidence
 // includes the shapes of what the program received now and at its last ok run.
-func (s *Selection) judge(ctx context.Context, a attempted) judged {
-	j := judged{attempted: a, stage: stageExecution}
-	res := &a.result
-	e := classify.Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
-		Shapes: a.program.Shapes, Outlines: a.program.Outlines}
+func (s *Selection) judge(ctx context.Context, a attempt.Attempt) judged {
+	j := judged{Attempt: a, stage: attempt.StageExecution}
+	res := &a.Result
+	e := classify.Evidence{ModelFailed: a.ModelFailed, NoRoom: a.NoRoom, Fetches: res.Effects.Fetches, Nested: a.Nested,
+		Shapes: a.Program.Shapes, Outlines: a.Program.Outlines}
 	if len(e.Fetches) > 0 {
-		e.Words = s.Env.Words.Of(a.program)
+		e.Words = s.Env.Words.Of(a.Program)
 	}
 	switch {
-	case a.misfit:
+	case a.Misfit:
 		// as honest an answer as the program's own would be
-		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.Method), true
+		j.outcome, e.Authored = misfits(&a.Fit, a.Takes, s.Method), true
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
 		if j.outcome.ErrorType == agent.ErrTimeout {
-			j.outcome.Retriable, j.overran = a.waited(), a.overran()
+			j.outcome.Retriable, j.overran = a.Waited(), a.Overran()
 		}
 		if j.overran {
 			j.class = agent.ClassIntrinsic
@@ -77,15 +77,15 @@ func (s *Selection) judge(ctx context.Context, a attempted) judged {
 	case res.Failure != nil:
 		j.outcome, j.hint = failed(res.Failure), s.Mine(res.Failure.Hint)
 		if refusal(res.Failure.Type) {
-			j.stage = stageValidation
+			j.stage = attempt.StageValidation
 		}
-		e.Interrupted, e.WaitingEnded, j.overran = res.Failure.Ours, res.Failure.Waiting, a.overran()
+		e.Interrupted, e.WaitingEnded, j.overran = res.Failure.Ours, res.Failure.Waiting, a.Overran()
 		if res.Failure.Sleeps > 0 && !j.overran {
 			j.class = agent.ClassExtrinsic // the caller allowed too little time
 			return j
 		}
-	case res.Authored != nil && a.untyped():
-		j.outcome = untypedOutcome(s.Call, a.takes, res.Authored.Message)
+	case res.Authored != nil && a.Untyped():
+		j.outcome = untypedOutcome(s.Call, a.Takes, res.Authored.Message)
 		e.Authored = j.outcome.Authored
 	case res.Authored != nil:
 		j.says(res.Authored, &e)
@@ -98,17 +98,17 @@ func (s *Selection) judge(ctx context.Context, a attempted) judged {
 	j.explain()
 	if j.outcome.OK() {
 		j.class = agent.ClassOK
-		j.shapes, j.outlines = e.Remembered(s.Reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
+		j.shapes, j.outlines = e.Remembered(s.Reader() == cmp.Or(a.Program.ShapesOwner, agent.LocalOwner))
 		return j
 	}
 	// A missing approval takes precedence over the program's own error, which is probably a consequence of it.
-	if missing := a.missing(); missing != nil && !e.Interrupted {
+	if missing := a.Missing(); missing != nil && !e.Interrupted {
 		j.unapproved(missing)
 		return j
 	}
 	e.ErrorType = j.outcome.ErrorType
-	e.Answered = len(a.program.Answered) > 0 && answeredBefore(s.Call, a.program)
-	e.Streak, e.DriftAfter = a.program.DriftStreak, s.Policy.DriftAfter
+	e.Answered = len(a.Program.Answered) > 0 && answeredBefore(s.Call, a.Program)
+	e.Streak, e.DriftAfter = a.Program.DriftStreak, s.Policy.DriftAfter
 	j.class, j.drifting = classify.Class(e), classify.Drifting(e)
 	j.outcome.Retriable = j.retriable()
 	return j
@@ -118,57 +118,26 @@ func (s *Selection) judge(ctx context.Context, a attempted) judged {
 func (j *judged) says(err *sandbox.AuthoredError, e *classify.Evidence) {
 	j.outcome = agent.Failed(err.Type, err.Message)
 	// the error is due to the program's own limit, or to its own invalid call
-	limit := j.overasked && err.Type == agent.ErrResourceExhausted || j.miscalls()
-	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, classify.OverLimit)
+	limit := j.Overasked && err.Type == agent.ErrResourceExhausted || j.Miscalls()
+	j.outcome.Authored = !limit && !j.ModelFailed && !slices.ContainsFunc(e.Fetches, classify.OverLimit)
 	e.Authored = !limit
-	e.PassedOn = j.failed[err.Type].class
-	j.passedOn = e.PassedOn != agent.ClassNone || j.noRoom
+	e.PassedOn = j.Failed[err.Type].Class
+	j.passedOn = e.PassedOn != agent.ClassNone || j.NoRoom
 }
 
 // retriable reports whether the failure may pass by itself: the program declared it retriable, its type is transient,
 // or an external source failed in a way that needs no person.
 func (j *judged) retriable() bool {
-	passed, excused := j.failed[j.outcome.ErrorType]
-	switch authored := j.result.Authored; {
+	passed, excused := j.Failed[j.outcome.ErrorType]
+	switch authored := j.Result.Authored; {
 	case authored != nil && authored.Retriable:
 		return true
 	case authored != nil && excused:
-		return passed.retriable
+		return passed.Retriable
 	case j.class == agent.ClassExtrinsic:
-		return passes(j.outcome.ErrorType) && !j.modelFinal && !j.noRoom
+		return attempt.Passes(j.outcome.ErrorType) && !j.ModelFinal && !j.NoRoom
 	}
-	return j.result.Authored == nil && agent.Retriable(j.outcome.ErrorType)
-}
-
-// miscalls reports whether the program passes on that another program rejected its call. The cause is then not the
-// program's own input.
-func (a *attempted) miscalls() bool {
-	t := a.result.Authored.Type
-	return a.miscalled && (t == agent.ErrInvalidInput || t == agent.ErrTool)
-}
-
-// waited reports whether an attempt that ran out of the call's time was waiting, except for a nested call whose own
-// program used up the time.
-func (a *attempted) waited() bool {
-	below, called := a.failed[agent.ErrTimeout]
-	return (a.result.Failure == nil || a.result.Failure.Waiting) && (!called || below.retriable)
-}
-
-// leastTime is the least time that a program must have used itself before a timeout set by its caller counts against
-// it. A caller that allows less is too strict.
-const leastTime = time.Second
-
-// overran reports whether the program itself used up the time that its caller set, rather than waiting for something,
-// or would sleep beyond it.
-func (a *attempted) overran() bool {
-	f := a.result.Failure
-	switch {
-	case f == nil || f.Type != agent.ErrTimeout:
-		return false
-	case f.Sleeps > 0:
-		return min(f.Sleeps, a.granted) >= leastTime
-	}
-	return f.Ours && !f.Waiting && a.result.Timing.Run+a.result.Effects.Slept >= leastTime
+	return j.Result.Authored == nil && agent.Retriable(j.outcome.ErrorType)
 }
 
 // inputHash returns a hash that identifies an input.
@@ -188,10 +157,10 @@ func answeredBefore(c *call.Call, g *agent.Generation) bool {
 
 // answeredInput returns the hash of an input that was answered from a source, or "" if nothing was fetched.
 func answeredInput(c *call.Call, j judged) string {
-	if len(j.result.Effects.Fetches) == 0 {
+	if len(j.Result.Effects.Fetches) == 0 {
 		return ""
 	}
-	return inputHash(j.takes.Named(c.Args, c.Kwargs))
+	return inputHash(j.Takes.Named(c.Args, c.Kwargs))
 }
 
 // holds checks a value against the schema, if there is one, in the owner's share of heavy work.
@@ -199,12 +168,12 @@ func (s *Selection) holds(ctx context.Context, j *judged) (err error) {
 	if s.terms.Schema == nil {
 		return nil
 	}
-	owner, weight := s.Env.Owner(s.Owner), len(j.result.Value)
+	owner, weight := s.Env.Owner(s.Owner), len(j.Result.Value)
 	if err := s.Env.Heavy.Enter(ctx, owner, weight); err != nil {
 		return err
 	}
 	defer s.Env.Heavy.Leave(owner, weight)
-	j.violation, err = s.terms.Schema.CheckCall(ctx, j.result.Value, s.Args, s.Kwargs)
+	j.violation, err = s.terms.Schema.CheckCall(ctx, j.Result.Value, s.Args, s.Kwargs)
 	j.checked = err == nil
 	return err
 }
@@ -212,16 +181,16 @@ func (s *Selection) holds(ctx context.Context, j *judged) (err error) {
 // check checks a value against the contract, and a null against what the program declares. An error means that the call
 // ended meanwhile.
 func (s *Selection) check(ctx context.Context, j *judged) error {
-	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
+	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.Result.Value}
 	if err := s.holds(ctx, j); err != nil {
 		return err
 	}
 	if j.violation != nil {
-		j.stage = stageOutcome
+		j.stage = attempt.StageOutcome
 		j.outcome = agent.Failed(agent.ErrContractViolation, j.violation.Message)
 		j.outcome.Metadata = j.violation.Metadata
 	}
-	if string(j.result.Value) == "null" {
+	if string(j.Result.Value) == "null" {
 		s.void(j)
 	}
 	return nil
@@ -229,20 +198,20 @@ func (s *Selection) check(ctx context.Context, j *judged) error {
 
 // void judges a null. It is not a valid answer of a program that prints, or that declares to return something else.
 func (s *Selection) void(j *judged) {
-	prints := j.result.Facts != nil && j.result.Facts.Prints
+	prints := j.Result.Facts != nil && j.Result.Facts.Prints
 	switch {
 	case !j.outcome.OK():
 		j.hint = s.ForAll(voidHint)
 		return
 	case prints:
 		j.outcome = agent.Failed(agent.ErrTool, "the program returned null and printed what nobody sees")
-	case j.takes.NeverNull():
+	case j.Takes.NeverNull():
 		j.outcome = agent.Failed(agent.ErrContractViolation,
 			"the program returned null, which the schema that it declares as returns does not allow")
 	default:
 		return
 	}
-	j.stage, j.hint = stageOutcome, s.ForAll(voidHint)
+	j.stage, j.hint = attempt.StageOutcome, s.ForAll(voidHint)
 	if prints {
 		j.hint = s.ForAll(printHint)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -107,7 +108,7 @@ func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	}
 	histories, registries := 0, a.ranked
 	for _, q := range a.queries {
-		if q.Bytes == maxHistoryBytes && q.Limit > 10 {
+		if q.Bytes == attempt.MaxHistoryBytes && q.Limit > 10 {
 			histories++
 		}
 	}

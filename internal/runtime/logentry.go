@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 )
 
 // logEntry returns the call's entry in the call log, which is kept in addition to its history record. Args, kwargs and
@@ -18,12 +19,12 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status,
 		OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored &&
-			a.last.authored[o.ErrorType],
+			a.last.Authored[o.ErrorType],
 		ContractSource: a.terms.Source, ContractFingerprint: a.terms.Fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
 		Selection: a.decision.Logged(),
-		AttemptID: a.last.id, AttemptStage: a.last.stage, AttemptFailures: t.failures,
+		AttemptID: a.last.ID, AttemptStage: a.last.stage, AttemptFailures: t.failures,
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
 		OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
@@ -76,12 +77,12 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 		}
 	}
 	if !a.Shown().Masked { // the arranged arguments may lack the keyword by which a secret is recognised
-		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
+		e.ProgramArgs, e.ProgramKwargs = a.last.Args, a.last.Kwargs
 	}
-	for _, note := range a.last.result.Effects.Notes {
+	for _, note := range a.last.Result.Effects.Notes {
 		e.Notes = append(e.Notes, a.Mask(note))
 	}
-	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
+	e.ProgramEngine, e.ProgramTier = a.last.RanOn(a.facts)
 	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept,
 		a.trail.tools
 	if f := a.facts; f != nil {
@@ -116,13 +117,13 @@ func (a *answered) failureClass() agent.Class {
 // replayable records whether the call can be run again on the same inputs and effects, or why not.
 func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
-	case a.programSource() == agent.SourceNone, a.kept && a.last.misfit:
+	case a.programSource() == agent.SourceNone, a.kept && a.last.Misfit:
 		e.ReplayableReason = agent.ReasonNoProgram
 	case a.Shown().Masked:
 		e.ReplayableReason = agent.ReasonMasked
 	case a.hidden:
 		e.ReplayableReason = agent.ReasonMaskedEffects
-	case a.kept && a.last.result.Effects.Truncated:
+	case a.kept && a.last.Result.Effects.Truncated:
 		e.ReplayableReason = agent.ReasonManyEffects
 	default:
 		e.Replayable = true
@@ -135,7 +136,7 @@ func (a *answered) debug(e *agent.LogEntry) {
 	if raw, err := json.Marshal(a.memory); err == nil && len(a.memory) > 0 {
 		e.Context = raw
 	}
-	if raw, ok := a.memory[historyKey]; ok && agent.Kind(raw) != "array" {
+	if raw, ok := a.memory[attempt.HistoryKey]; ok && agent.Kind(raw) != "array" {
 		e.Warnings = append(e.Warnings,
 			"conversation_history in the context is no array: programs see the session's own records")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
@@ -16,7 +17,7 @@ import (
 type nester struct{ r *Runtime }
 
 // Nest implements runNester.
-func (x nester) Nest(ctx context.Context, q nesting) nested {
+func (x nester) Nest(ctx context.Context, q attempt.Nesting) attempt.Nested {
 	n, refused := x.open(ctx, q)
 	if n == nil {
 		return refused
@@ -25,35 +26,36 @@ func (x nester) Nest(ctx context.Context, q nesting) nested {
 	defer n.Life.Cancel(nil)
 	if err := x.r.enter(n); err != nil {
 		n.leaveRoom()
-		return nested{outcome: agent.Failed(agent.ErrCanceled, err.Error())}
+		return attempt.Nested{Outcome: agent.Failed(agent.ErrCanceled, err.Error())}
 	}
 	defer x.r.leave(n)
 	done := n.answer(&n.Life)
-	a := nested{errorType: done.outcome.ErrorType, excused: excused{done.blames(), done.outcome.Retriable},
-		misfit: done.last.misfit}
-	a.outcome = n.commitNested(done)
-	a.noRoom = done.last.noRoom || storage.IsFull(&a.outcome)
-	if !a.outcome.OK() {
+	a := attempt.Nested{ErrorType: done.outcome.ErrorType, Excused: attempt.Excused{done.blames(),
+		done.outcome.Retriable},
+		Misfit: done.last.Misfit}
+	a.Outcome = n.commitNested(done)
+	a.NoRoom = done.last.NoRoom || storage.IsFull(&a.Outcome)
+	if !a.Outcome.OK() {
 		n.Tree.Writes.Return(n.Begins) // if the program retries, it is the same call again
 	}
-	q.above.WeakBelow.Add(n.WeakBelow.Load())
+	q.Above.WeakBelow.Add(n.WeakBelow.Load())
 	if done.weak {
-		q.above.WeakBelow.Add(1)
+		q.Above.WeakBelow.Add(1)
 	}
 	return a
 }
 
 // Refuse implements runNester.
-func (x nester) Refuse(ctx context.Context, q nesting, reason string) nested {
+func (x nester) Refuse(ctx context.Context, q attempt.Nesting, reason string) attempt.Nested {
 	n, refused := x.open(ctx, q)
 	if n == nil {
 		return refused
 	}
-	return nested{outcome: n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))}
+	return attempt.Nested{Outcome: n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))}
 }
 
 // NestDry implements runNester.
-func (x nester) NestDry(ctx context.Context, q nesting, noFetch bool) (o agent.Outcome, refused bool) {
+func (x nester) NestDry(ctx context.Context, q attempt.Nesting, noFetch bool) (o agent.Outcome, refused bool) {
 	n := x.nested(q)
 	if over := n.OverBudget(); over != "" {
 		return agent.Failed(agent.ErrBudgetExceeded, over), false
@@ -67,7 +69,7 @@ func (x nester) NestDry(ctx context.Context, q nesting, noFetch bool) (o agent.O
 		g = s.decision.Fallback
 	case s.decision.Decision != agent.DecideRun:
 		return agent.Failed(agent.ErrDenied,
-			"no program serves "+q.role+"."+q.method+", and none is forged for a dry run"), true
+			"no program serves "+q.Role+"."+q.Method+", and none is forged for a dry run"), true
 	}
 	a, _ := s.dryRun(ctx, g, dryRun{id: n.ID, callID: n.ID, args: n.Args, kwargs: n.Kwargs, denied: noFetch})
 	return n.Named(a.outcome), a.denied
@@ -88,35 +90,35 @@ func (a *answered) blames() agent.Class {
 }
 
 // open opens a nested call within the budget. If the call is not made, it returns nil and the answer.
-func (x nester) open(ctx context.Context, q nesting) (*opened, nested) {
+func (x nester) open(ctx context.Context, q attempt.Nesting) (*opened, attempt.Nested) {
 	n := x.nested(q)
-	if t, err := n.Env.Store.Tool(ctx, q.role); err == nil && !t.ByUse {
+	if t, err := n.Env.Store.Tool(ctx, q.Role); err == nil && !t.ByUse {
 		n.Speaker = agent.SpeakerTool
 	}
-	n.BeginSpan("", q.above.Span)
+	n.BeginSpan("", q.Above.Span)
 	if refused := n.OverBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
 		if n.Tree.Refused.Swap(true) {
-			return nil, nested{outcome: o} // one refusal is recorded: further attempts add no records
+			return nil, attempt.Nested{Outcome: o} // one refusal is recorded: further attempts add no records
 		}
-		return nil, nested{outcome: n.commitNested(n.refusal(o))}
+		return nil, attempt.Nested{Outcome: n.commitNested(n.refusal(o))}
 	}
 	var full *storage.FullError
 	if errors.As(n.enterRoom(ctx), &full) { // the refusal is not recorded either: there is no room
-		return nil, nested{outcome: n.Named(full.Outcome()), noRoom: true}
+		return nil, attempt.Nested{Outcome: n.Named(full.Outcome()), NoRoom: true}
 	}
-	return n, nested{}
+	return n, attempt.Nested{}
 }
 
 // nested returns the call that the program asks for, not yet started.
-func (x nester) nested(q nesting) *opened {
-	c := q.above
+func (x nester) nested(q attempt.Nesting) *opened {
+	c := q.Above
 	n := &opened{r: x.r, Call: call.Call{Env: c.Env, Policy: c.Policy, Rules: c.Rules, Session: c.Session,
-		ID: ids.New("call"), TraceID: c.TraceID, Parent: c.ID, Root: cmp.Or(c.Root, c.ID), ParentAttempt: q.attempt,
+		ID: ids.New("call"), TraceID: c.TraceID, Parent: c.ID, Root: cmp.Or(c.Root, c.ID), ParentAttempt: q.Attempt,
 		Depth: c.Depth + 1, Speaker: agent.SpeakerAgent, Owner: c.Owner, Operates: c.Operates,
-		Inherited: c.Shown().Secrets, Role: q.role, Method: q.method, Args: q.args, Kwargs: q.kwargs,
-		Asked: q.contract, Started: c.Env.Now(), Deadline: c.Deadline, Tree: c.Tree, Begins: c.Tree.Writes.Place(),
-		Fence: c.Fence, Lent: q.lent}}
+		Inherited: c.Shown().Secrets, Role: q.Role, Method: q.Method, Args: q.Args, Kwargs: q.Kwargs,
+		Asked: q.Contract, Started: c.Env.Now(), Deadline: c.Deadline, Tree: c.Tree, Begins: c.Tree.Writes.Place(),
+		Fence: c.Fence, Lent: q.Lent}}
 	n.Init()
 	return n
 }

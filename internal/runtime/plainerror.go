@@ -8,17 +8,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 )
 
-// typedErrors is the first prompt version that informs the model that an error without a type counts as a failure.
-const typedErrors = "2026-11-30.v7"
-
-// untyped reports whether the program returned an error without a type. That is a failure of the program and gets
-// repaired. Programs of earlier prompt versions are exempt: their plain errors count as authored. So is an error that
-// the program may have passed on from a nested call.
-func (a *attempted) untyped() bool {
-	return a.result.Authored.Plain && a.program.PromptVersion >= typedErrors &&
-		a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
-}
-
 // untypedOutcome returns the outcome of an error without a type: invalid_input if an argument breaks the interface,
 // otherwise a failure of the program.
 func untypedOutcome(c *call.Call, takes *agent.Interface, message string) agent.Outcome {

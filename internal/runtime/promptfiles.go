@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -50,7 +51,7 @@ func shownFiles(c *call.Call, ctx context.Context, ids []string) (out []prompt.F
 		return nil
 	}
 	for _, id := range ids[:min(len(ids), maxShownFiles)] {
-		f, err := (&host{call: c}).OpenFile(ctx, id)
+		f, err := (&attempt.Host{For: c}).OpenFile(ctx, id)
 		if err != nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -100,7 +101,7 @@ func (c *Selection) wish() string {
 
 // previewHistory gives the model the number of records and a summary of the latest ones, without their values.
 func (c *Selection) previewHistory(ctx context.Context, in *prompt.Input) {
-	page, err := c.Env.Store.History(ctx, c.Session.ID, wholeHistory(false))
+	page, err := c.Env.Store.History(ctx, c.Session.ID, attempt.WholeHistory(false))
 	if err != nil {
 		in.HistoryCount = -1
 		return
@@ -128,8 +129,8 @@ func (c *Selection) spokenTurns(ctx context.Context) []prompt.Turn {
 		return nil
 	}
 	page, err := c.Env.Store.History(ctx, c.Session.ID, store.HistoryQuery{Limit: maxSpokenTurns,
-		Bytes: maxHistoryBytes,
-		Scan:  maxHistoryLook, Desc: true, Depth0: true})
+		Bytes: attempt.MaxHistoryBytes,
+		Scan:  attempt.MaxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {
 		return nil
 	}

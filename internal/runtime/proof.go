@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -35,7 +36,7 @@ type proof struct {
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
 func (c *Selection) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
-	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated ||
+	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.Result.Effects.Truncated ||
 		c.InputHistory != nil {
 		return nil, false
 	}
@@ -44,12 +45,12 @@ func (c *Selection) fixture(g *agent.Generation, a judged) (f *agent.Fixture, ma
 		size += len(arg)
 	}
 	// check before masking, which takes longer than all else for a large call
-	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.result.Effects.Journal) > 4*agent.MaxFixtureBytes {
+	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.Result.Effects.Journal) > 4*agent.MaxFixtureBytes {
 		return nil, false
 	}
-	facts := a.result.Facts
+	facts := a.Result.Facts
 	if facts == nil || facts.NamesHistory() || facts.UsesContent || !g.Cacheable ||
-		hasInput(a.takes, g.Fixtures, in.Args, in.Kwargs) ||
+		hasInput(a.Takes, g.Fixtures, in.Args, in.Kwargs) ||
 		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.Args, in.Kwargs) {
 		return nil, false
 	}
@@ -57,7 +58,7 @@ func (c *Selection) fixture(g *agent.Generation, a judged) (f *agent.Fixture, ma
 		Kwargs: in.Kwargs}
 	var ofValue, ofEffects, ofContext bool
 	f.Value, ofValue = c.MaskJSON(a.outcome.Value)
-	f.Effects, ofEffects = c.MaskJSON(a.result.Effects.Journal)
+	f.Effects, ofEffects = c.MaskJSON(a.Result.Effects.Journal)
 	if size += len(f.Value) + len(f.Effects); size > agent.MaxFixtureBytes {
 		return nil, false
 	}
@@ -96,7 +97,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		a := &judged{attempted: attempted{id: c.ID + ".f"}, stage: stageProof}
+		a := &judged{Attempt: attempt.Attempt{ID: c.ID + ".f"}, stage: attempt.StageProof}
 		a.outcome, a.class = interrupt.Outcome(ctx)
 		return a
 	}
@@ -129,7 +130,7 @@ func proofFor(c *call.Call, found *judged) *judged {
 		return nil
 	}
 	own := *found
-	own.id = c.ID + own.id[strings.IndexByte(own.id, '.'):]
+	own.ID = c.ID + own.ID[strings.IndexByte(own.ID, '.'):]
 	own.outcome.Metadata = nil
 	switch {
 	case own.fixture != "" && own.of == c.Reader():
@@ -189,10 +190,10 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		broken, reproduced := c.rerun(ctx, cand, f, i)
 		switch {
 		// A person wants other answers, so a difference is recorded. A crash is still a fault.
-		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.result.Failure == nil:
+		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.Result.Failure == nil:
 			p.changed = append(p.changed, changedAnswer(f, broken))
-			if broken.result.Value != nil {
-				f.Value = broken.result.Value
+			if broken.Result.Value != nil {
+				f.Value = broken.Result.Value
 				p.renewed = append(p.renewed, f)
 			}
 		case broken != nil:
@@ -265,7 +266,7 @@ func (c *Selection) contradicted(f agent.Fixture) bool {
 // changedAnswer records the new answer to a fixture.
 func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
 	ch := agent.ChangedAnswer{CallID: f.CallID, SessionID: f.SessionID, Args: f.Args, Kwargs: f.Kwargs, Was: f.Value}
-	switch res := now.result; {
+	switch res := now.Result; {
 	case res.Authored != nil:
 		ch.ErrorType = res.Authored.Type
 	case res.Failure != nil:

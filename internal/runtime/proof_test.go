@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -37,13 +38,14 @@ func TestFixture(t *testing.T) {
 		},
 			true},
 		{"the most fixtures", func(c *fixtureCall) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
-		{"effects cut", func(c *fixtureCall) { c.attempt.result.Effects.Truncated = true }, false},
+		{"effects cut", func(c *fixtureCall) { c.attempt.Result.Effects.Truncated = true }, false},
 		{"a history input", func(c *fixtureCall) { c.s.InputHistory = json.RawMessage("{}") }, false},
-		{"no facts", func(c *fixtureCall) { c.attempt.result.Facts = nil }, false},
-		{"it reads the history", func(c *fixtureCall) { c.attempt.result.Facts.HistoryAccess = true }, false},
-		{"it names the history", func(c *fixtureCall) { c.attempt.result.Facts.ContextReads = []string{historyKey} },
+		{"no facts", func(c *fixtureCall) { c.attempt.Result.Facts = nil }, false},
+		{"it reads the history", func(c *fixtureCall) { c.attempt.Result.Facts.HistoryAccess = true }, false},
+		{"it names the history",
+			func(c *fixtureCall) { c.attempt.Result.Facts.ContextReads = []string{attempt.HistoryKey} },
 			false},
-		{"it reads kept results", func(c *fixtureCall) { c.attempt.result.Facts.UsesContent = true }, false},
+		{"it reads kept results", func(c *fixtureCall) { c.attempt.Result.Facts.UsesContent = true }, false},
 		{"not cacheable", func(c *fixtureCall) { c.g.Cacheable = false }, false},
 		{"the same input", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
@@ -63,7 +65,7 @@ func TestFixture(t *testing.T) {
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
 		c.s = &selected{Selection: Selection{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"), Kwargs: json.RawMessage("{}")}, artifact: selectiontest.Artifact(nil)}}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
-		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
+		c.attempt.Result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
 		return c
 	}
@@ -81,7 +83,7 @@ func TestFixture(t *testing.T) {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
-		c.attempt.result.Facts = &facts
+		c.attempt.Result.Facts = &facts
 		if f, _ := c.s.fixture(c.g, c.attempt); string(f.Context) != `{"k":1}` {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
@@ -92,7 +94,7 @@ func TestFixture(t *testing.T) {
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
 	size := func(c *fixtureCall, memory int) int {
-		return len(c.s.Kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) +
+		return len(c.s.Kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.Result.Effects.Journal) +
 			len(c.s.Args[0]) + memory
 	}
 	fill := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
@@ -103,7 +105,7 @@ func TestFixture(t *testing.T) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
-		c.attempt.result.Facts.ContextReads = []string{"k"}
+		c.attempt.Result.Facts.ContextReads = []string{"k"}
 		c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
 		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
@@ -179,7 +181,7 @@ func TestProofIsDoneOnce(t *testing.T) {
 	}
 	broken := s.prove(t.Context(), cand, false, false)
 	if broken == nil || broken.class != agent.ClassIntrinsic || broken.fixture == "" ||
-		!strings.HasSuffix(broken.id, ".f1") ||
+		!strings.HasSuffix(broken.ID, ".f1") ||
 		broken.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
@@ -189,7 +191,7 @@ func TestProofIsDoneOnce(t *testing.T) {
 	}
 	cand.proof.turn <- struct{}{} // another call is at it
 	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.class != agent.ClassNone ||
-		waited.stage != stageProof {
+		waited.stage != attempt.StageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
 	<-cand.proof.turn

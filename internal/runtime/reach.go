@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
@@ -41,7 +42,7 @@ func (c *Selection) reachBefore(ctx context.Context, g *agent.Generation) *reach
 	}
 	named := g.Named()
 	// earlier versions stored fewer of the names
-	if facts, refused := c.Env.Sandbox.Load(ctx, programOf(g), c.Env.Owner(c.Owner)); refused == nil {
+	if facts, refused := c.Env.Sandbox.Load(ctx, attempt.ProgramOf(g), c.Env.Owner(c.Owner)); refused == nil {
 		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
 		named = named.With(&found)
 	}
@@ -70,18 +71,18 @@ func (b *reach) all() *agent.Manifest {
 
 // guardOf returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise the
 // predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func (c *Selection) guardOf(cand *candidate) *manifestGuard {
+func (c *Selection) guardOf(cand *candidate) *attempt.Guard {
 	if g := c.guard(); g != nil || cand.reach == nil {
 		return g
 	}
-	return &manifestGuard{role: c.Role, method: c.Method, manifest: cand.reach.all()}
+	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: cand.reach.all()}
 }
 
 // wentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
 // candidate waits for a person.
-func (cand *candidate) wentBeyond(g *manifestGuard) bool {
-	if cand.reach != nil && g != nil && !g.denied.Empty() {
-		denied := g.denied
+func (cand *candidate) wentBeyond(g *attempt.Guard) bool {
+	if cand.reach != nil && g != nil && !g.Denied.Empty() {
+		denied := g.Denied
 		cand.beyond.CompareAndSwap(nil, &denied)
 	}
 	return cand.beyond.Load() != nil
@@ -91,7 +92,7 @@ func (cand *candidate) wentBeyond(g *manifestGuard) bool {
 func (c *selected) describeReach(e *evidenceText) {
 	if g := c.guard(); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s",
-			reachWords(&g.manifest.Effects))
+			reachWords(&g.Manifest.Effects))
 	} else if b := c.before; b != nil {
 		all := b.manifest.With(&b.program)
 		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
@@ -108,7 +109,8 @@ func (c *selected) describeReach(e *evidenceText) {
 
 // reachWords renders effects for a prompt.
 func reachWords(e *agent.Effects) string {
-	return "hosts " + reachOf(e.Hosts) + "; HTTP methods " + reachOf(e.Methods) + "; tools " + reachOf(e.Tools)
+	return "hosts " + attempt.ReachOf(e.Hosts) + "; HTTP methods " + attempt.ReachOf(e.Methods) + "; tools " +
+		attempt.ReachOf(e.Tools)
 }
 
 // approvalOfReach describes what a person has to allow before the program serves.
@@ -117,13 +119,13 @@ func (c *Selection) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
 		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
 			func(l []string) bool { return slices.Contains(l, "*") }) {
 		if lacks := m.Missing(*beyond); !lacks.Empty() {
-			return approvalOf(c.Role, c.Method, "reach what its predecessors did not", lacks)
+			return attempt.ApprovalOf(c.Role, c.Method, "reach what its predecessors did not", lacks)
 		}
 	}
-	a := approvalOf(c.Role, c.Method, "", *beyond)
-	a.Request = "POST " + ToolPath(c.Role, c.Method) + "/approve"
+	a := attempt.ApprovalOf(c.Role, c.Method, "", *beyond)
+	a.Request = "POST " + attempt.ToolPath(c.Role, c.Method) + "/approve"
 	a.Message = "it would reach what its predecessors did not (" + strings.Join(reached(beyond), ", ") +
-		"): recurgentd tools approve " + shellWord(c.Role) + " " + shellWord(c.Method)
+		"): recurgentd tools approve " + attempt.ShellWord(c.Role) + " " + attempt.ShellWord(c.Method)
 	return a
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -177,7 +178,7 @@ func TestSeed(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]uint64{"": 14695981039346656037, "a": 12638187200555641996,
 		"foobar": 9625390261332436968} {
-		if got := Seed(id); got != want {
+		if got := attempt.Seed(id); got != want {
 			t.Errorf("Seed(%q) = %d, want %d", id, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -141,14 +142,15 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 }
 
 // try runs and judges a stored generation or a candidate, within the limits of the guard.
-func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manifestGuard) judged {
+func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attempt.Guard) judged {
 	rec.attempts++
-	a := runFor(ctx, runRequest{call: rec.Call, memory: rec.memory, attempt: rec.ID + "." + strconv.Itoa(rec.attempts),
-		program: g, guard: guard, nester: nester{rec.r}})
-	rec.predicted.Add(a.predicted)
-	rec.stages.Gate += a.result.Timing.Gate + a.result.Timing.Build
-	rec.trail.built += a.result.Timing.Build
-	rec.stages.Run += a.result.Timing.Run
+	a := attempt.Run(ctx, attempt.Request{Call: rec.Call, Memory: rec.memory, Attempt: rec.ID + "." +
+		strconv.Itoa(rec.attempts),
+		Program: g, Guard: guard, Nester: nester{rec.r}})
+	rec.predicted.Add(a.Predicted)
+	rec.stages.Gate += a.Result.Timing.Gate + a.Result.Timing.Build
+	rec.trail.built += a.Result.Timing.Build
+	rec.stages.Run += a.Result.Timing.Run
 	began := rec.Env.Now()
 	j := rec.judge(ctx, a)
 	ended := rec.Env.Now()
@@ -164,7 +166,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
 	// Remember the attempt even if it served: a widened program may replace it and then wait for approval.
-	rec.failed, rec.reached = j, j.effectsOfRun()
+	rec.failed, rec.reached = j, j.EffectsOfRun()
 	// An invalid_input counts as served, so a program that misses callers' names is widened before that check.
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
@@ -174,7 +176,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	rec.note(j)
 	if j.class == agent.ClassAdaptive {
-		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes,
+		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.Result.Effects.Fetches, Shapes: g.Shapes,
 			Outlines: g.Outlines,
 			Words:    rec.Env.Words.Of(g)})
 		rec.adaptive = true
@@ -248,21 +250,21 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, ResultOf: g.ID,
 		Result:    j.class,
 		SessionID: rec.Session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting,
-		Misnamed: j.misnamed(), Unrun: j.misfit}
+		Misnamed: j.misnamed(), Unrun: j.Misfit}
 	if g.Interface == nil {
-		change.Interface = j.takes // generations of earlier versions have no interface
+		change.Interface = j.Takes // generations of earlier versions have no interface
 	}
 	if j.outcome.OK() {
 		change.Caller, change.Answered = callerOf(rec.Call, g), answeredInput(rec.Call, j)
 		change.Fixture = rec.provenFixture(ctx, g, j)
-		change.Effects, change.Grow = j.firstSeen(g.Effects), rec.Policy.Effects == agent.EffectsObserve
+		change.Effects, change.Grow = j.FirstSeen(g.Effects), rec.Policy.Effects == agent.EffectsObserve
 		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
 			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.Reader())
 		}
 	} else {
 		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType,
 			agent.Clip(rec.Mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.Reader())
-		if !j.misfit || j.misnamed() { // a missing argument proves nothing
+		if !j.Misfit || j.misnamed() { // a missing argument proves nothing
 			change.Failure = failureOf(rec.Call, g, j)
 		}
 	}
@@ -276,13 +278,13 @@ func (rec *recovery) note(j judged) {
 		return
 	}
 	message := agent.Clip(rec.Mask(j.outcome.ErrorMessage), 400)
-	rec.Progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage,
+	rec.Progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.ID, "stage": j.stage,
 		"error_type":    j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})
-	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage,
+	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.ID, Stage: j.stage,
 		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class,
 		Metadata: rec.MaskData(j.outcome.Metadata), Hint: rec.Mask(j.hint.For(rec.Reader()))})
-	if j.stage == stageExecution || j.stage == stageOutcome {
+	if j.stage == attempt.StageExecution || j.stage == attempt.StageOutcome {
 		rec.trail.rolledBack = true
 	}
 }
@@ -307,7 +309,9 @@ func (rec *recovery) spend(j *judged, repaired failing) bool {
 }
 
 // ofOutcome reports whether a failure at the stage uses the outcome budget rather than the execution budget.
-func ofOutcome(stage string) bool { return stage == stageOutcome || stage == stageProof }
+func ofOutcome(stage string) bool {
+	return stage == attempt.StageOutcome || stage == attempt.StageProof
+}
 
 // countRepair counts a repair after a failure at the stage.
 func (t *trail) countRepair(stage string) {

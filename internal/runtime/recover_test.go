@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -324,7 +325,7 @@ func TestUnreadablePayloads(t *testing.T) {
 	}
 	e := logOf(t, r, got.CallID)
 	if e.FailureClass != agent.ClassIntrinsic || len(e.AttemptFailures) != 1 ||
-		e.AttemptFailures[0].Stage != stageValidation {
+		e.AttemptFailures[0].Stage != attempt.StageValidation {
 		t.Errorf("class %q, failures %+v", e.FailureClass, e.AttemptFailures)
 	}
 }

@@ -30,7 +30,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 		return nil, false
 	}
 	got, form := "", "an error"
-	switch res := a.result; {
+	switch res := a.Result; {
 	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
 		return a, false
 	case diverged(&res):

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -14,53 +15,53 @@ func TestRetriable(t *testing.T) {
 	authored := func(errorType string, retriable bool) *sandbox.AuthoredError {
 		return &sandbox.AuthoredError{Type: errorType, Message: "m", Retriable: retriable}
 	}
-	below := func(errorType string, retriable bool) map[string]excused {
-		return map[string]excused{errorType: {agent.ClassExtrinsic, retriable}}
+	below := func(errorType string, retriable bool) map[string]attempt.Excused {
+		return map[string]attempt.Excused{errorType: {agent.ClassExtrinsic, retriable}}
 	}
 	tests := []struct {
 		name      string
 		authored  *sandbox.AuthoredError
 		errorType string
 		class     agent.Class
-		a         attempted
+		a         attempt.Attempt
 		want      bool
 	}{
-		{"its own error", authored("low_utility", false), "low_utility", agent.ClassAuthored, attempted{}, false},
+		{"its own error", authored("low_utility", false), "low_utility", agent.ClassAuthored, attempt.Attempt{}, false},
 		{"its own error, which it calls retriable", authored("closed", true), "closed", agent.ClassAuthored,
-			attempted{}, true},
+			attempt.Attempt{}, true},
 		{"its own error of a type of ours", authored(agent.ErrProvider, false), agent.ErrProvider, agent.ClassAuthored,
-			attempted{}, false},
+			attempt.Attempt{}, false},
 		{"an outage that it reports", authored("fetch_failed", false), "fetch_failed", agent.ClassExtrinsic,
-			attempted{}, true},
-		{"a panic over an outage", nil, agent.ErrExecution, agent.ClassExtrinsic, attempted{}, true},
+			attempt.Attempt{}, true},
+		{"a panic over an outage", nil, agent.ErrExecution, agent.ClassExtrinsic, attempt.Attempt{}, true},
 		{"a value that breaks the contract over an outage", nil, agent.ErrContractViolation, agent.ClassExtrinsic,
-			attempted{}, true},
-		{"a panic", nil, agent.ErrExecution, agent.ClassIntrinsic, attempted{}, false},
-		{"drift", nil, agent.ErrExecution, agent.ClassAdaptive, attempted{}, false},
-		{"no Go", nil, agent.ErrInvalidCode, agent.ClassIntrinsic, attempted{}, true},
-		{"a runner that died", nil, agent.ErrRunnerCrash, agent.ClassIntrinsic, attempted{}, true},
-		{"its own run time", nil, agent.ErrTimeout, agent.ClassIntrinsic, attempted{}, false},
-		{"time spent waiting", nil, agent.ErrTimeout, agent.ClassExtrinsic, attempted{}, true},
-		{"its own memory", nil, agent.ErrResourceExhausted, agent.ClassIntrinsic, attempted{}, false},
+			attempt.Attempt{}, true},
+		{"a panic", nil, agent.ErrExecution, agent.ClassIntrinsic, attempt.Attempt{}, false},
+		{"drift", nil, agent.ErrExecution, agent.ClassAdaptive, attempt.Attempt{}, false},
+		{"no Go", nil, agent.ErrInvalidCode, agent.ClassIntrinsic, attempt.Attempt{}, true},
+		{"a runner that died", nil, agent.ErrRunnerCrash, agent.ClassIntrinsic, attempt.Attempt{}, true},
+		{"its own run time", nil, agent.ErrTimeout, agent.ClassIntrinsic, attempt.Attempt{}, false},
+		{"time spent waiting", nil, agent.ErrTimeout, agent.ClassExtrinsic, attempt.Attempt{}, true},
+		{"its own memory", nil, agent.ErrResourceExhausted, agent.ClassIntrinsic, attempt.Attempt{}, false},
 		{"too large a response", authored(agent.ErrResourceExhausted, false), agent.ErrResourceExhausted,
-			agent.ClassExtrinsic, attempted{}, false},
-		{"a share without room", authored("other", false), "other", agent.ClassExtrinsic, attempted{noRoom: true},
+			agent.ClassExtrinsic, attempt.Attempt{}, false},
+		{"a share without room", authored("other", false), "other", agent.ClassExtrinsic, attempt.Attempt{NoRoom: true},
 			false},
-		{"an approval that is missing", nil, agent.ErrDenied, agent.ClassExtrinsic, attempted{}, false},
+		{"an approval that is missing", nil, agent.ErrDenied, agent.ClassExtrinsic, attempt.Attempt{}, false},
 		{"the model was away", authored(agent.ErrProvider, false), agent.ErrProvider, agent.ClassExtrinsic,
-			attempted{modelFailed: true, failed: below(agent.ErrProvider, true)}, true},
+			attempt.Attempt{ModelFailed: true, Failed: below(agent.ErrProvider, true)}, true},
 		{"the model refused the key", authored(agent.ErrProvider, false), agent.ErrProvider, agent.ClassExtrinsic,
-			attempted{modelFailed: true, modelFinal: true, failed: below(agent.ErrProvider, false)}, false},
+			attempt.Attempt{ModelFailed: true, ModelFinal: true, Failed: below(agent.ErrProvider, false)}, false},
 		{"the model refused the key, in other words", authored("no_answer", false), "no_answer", agent.ClassExtrinsic,
-			attempted{modelFailed: true, modelFinal: true}, false},
+			attempt.Attempt{ModelFailed: true, ModelFinal: true}, false},
 		{"a nested call that may pass", authored("upstream", false), "upstream", agent.ClassExtrinsic,
-			attempted{failed: below("upstream", true)}, true},
+			attempt.Attempt{Failed: below("upstream", true)}, true},
 		{"a nested call that does not", authored(agent.ErrDenied, false), agent.ErrDenied, agent.ClassExtrinsic,
-			attempted{failed: below(agent.ErrDenied, false)}, false},
+			attempt.Attempt{Failed: below(agent.ErrDenied, false)}, false},
 	}
 	for _, tt := range tests {
-		j := judged{attempted: tt.a, outcome: agent.Failed(tt.errorType, "m"), class: tt.class}
-		j.result.Authored = tt.authored
+		j := judged{Attempt: tt.a, outcome: agent.Failed(tt.errorType, "m"), class: tt.class}
+		j.Result.Authored = tt.authored
 		if got := j.retriable(); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
@@ -93,9 +94,9 @@ func TestOverran(t *testing.T) {
 		{"it would sleep, and has no time", &sandbox.Failure{Type: agent.ErrTimeout, Sleeps: time.Minute}, 0, 0,
 			999 * time.Millisecond, false},
 	} {
-		a := attempted{granted: tt.granted}
-		a.result.Failure, a.result.Timing.Run, a.result.Effects.Slept = tt.failure, tt.ran, tt.slept
-		if got := a.overran(); got != tt.want {
+		a := attempt.Attempt{Granted: tt.granted}
+		a.Result.Failure, a.Result.Timing.Run, a.Result.Effects.Slept = tt.failure, tt.ran, tt.slept
+		if got := a.Overran(); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
@@ -108,15 +109,15 @@ func TestWaited(t *testing.T) {
 		&sandbox.Failure{Type: agent.ErrTimeout, Waiting: true}
 	for _, tt := range []struct {
 		failure *sandbox.Failure
-		below   map[string]excused
+		below   map[string]attempt.Excused
 		want    bool
 	}{{running, nil, false}, {waiting, nil, true}, {nil, nil, true},
-		{waiting, map[string]excused{agent.ErrTimeout: {}}, false},
-		{waiting, map[string]excused{agent.ErrTimeout: {retriable: true}}, true},
-		{waiting, map[string]excused{agent.ErrExecution: {}}, true}} {
-		a := attempted{failed: tt.below}
-		a.result.Failure = tt.failure
-		if got := a.waited(); got != tt.want {
+		{waiting, map[string]attempt.Excused{agent.ErrTimeout: {}}, false},
+		{waiting, map[string]attempt.Excused{agent.ErrTimeout: {Retriable: true}}, true},
+		{waiting, map[string]attempt.Excused{agent.ErrExecution: {}}, true}} {
+		a := attempt.Attempt{Failed: tt.below}
+		a.Result.Failure = tt.failure
+		if got := a.Waited(); got != tt.want {
 			t.Errorf("%+v over %v: %v", tt.failure, tt.below, got)
 		}
 	}

@@ -97,7 +97,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 		if r.Result != ExampleFailed {
 			continue
 		}
-		if r.attempt.result.Failure != nil {
+		if r.attempt.Result.Failure != nil {
 			return brokenExample(c.Call, r.attempt, &active[i])
 		}
 		ids = append(ids, active[i].ID)

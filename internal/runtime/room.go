@@ -72,7 +72,7 @@ func (a *answered) bound() {
 // boundValues reserves room for the value and the effects. Without room they are not stored, and the value only goes to
 // the waiting client. If no client waits, or if a replay will need the reply, the call ends in an error.
 func (a *answered) boundValues() {
-	value, journal := len(a.outcome.Value), len(a.last.result.Effects.Journal)
+	value, journal := len(a.outcome.Value), len(a.last.Result.Effects.Journal)
 	if a.open.key != nil {
 		value *= 2 // the reply for replays contains it as well
 	}
@@ -87,7 +87,7 @@ func (a *answered) boundValues() {
 		return
 	}
 	// Without its effects the call is not replayable, and makes no fixture.
-	a.last.result.Effects.Truncated = true
+	a.last.Result.Effects.Truncated = true
 	if a.valueLost = true; a.outcome.OK() && (a.open.key != nil || a.open.unattended) {
 		a.takeBack(full.Outcome())
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	audittrail "github.com/recurgentd/recurgentd/internal/runtime/trail"
@@ -156,7 +157,7 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	records, err := r.env.Records(ctx, id, wholeHistory(false))
+	records, err := r.env.Records(ctx, id, attempt.WholeHistory(false))
 	return shownContext(stored, records), err
 }
 
@@ -213,7 +214,8 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
-	records, err := r.env.Records(ctx, id, wholeHistory(false)) // before the change: if this fails, nothing has changed
+	records, err := r.env.Records(ctx, id,
+		attempt.WholeHistory(false)) // before the change: if this fails, nothing has changed
 	if err != nil {
 		return nil, err
 	}
@@ -315,6 +317,6 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 func shownContext(stored map[string]json.RawMessage, records json.RawMessage) map[string]json.RawMessage {
 	shown := make(map[string]json.RawMessage, len(stored)+1)
 	maps.Copy(shown, stored)
-	shown[historyKey] = records
+	shown[attempt.HistoryKey] = records
 	return shown
 }

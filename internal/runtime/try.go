@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -79,6 +80,6 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &host{call: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
-		recorded: true}
+	return &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
+		Recorded: true}
 }

@@ -78,8 +78,8 @@ func (known weaknesses) of(ctx context.Context, c *call.Call, t *store.RankedToo
 // called returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of the
 // failing run, and those that the programs have called or name. Programs that are switched off are ignored.
 func (c *Selection) called(q forgeRequest) (out []store.Target) {
-	names := slices.Clone(q.basis.attempt.tools)
-	programs := []*agent.Generation{q.basis.attempt.program}
+	names := slices.Clone(q.basis.attempt.Tools)
+	programs := []*agent.Generation{q.basis.attempt.Program}
 	if !c.switchedOff() {
 		programs = append(programs, q.predecessor)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -94,18 +95,18 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 // A failed proof is found once for the calls that share a candidate, and each keeps it as its own.
 func TestAFailedProofOfAnotherCall(t *testing.T) {
 	t.Parallel()
-	found := &judged{attempted: attempted{id: "call_ann.f2"}, of: "ann", fixture: "call_ann",
+	found := &judged{Attempt: attempt.Attempt{ID: "call_ann.f2"}, of: "ann", fixture: "call_ann",
 		outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
 		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
-		if own := proofFor(c, found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
+		if own := proofFor(c, found); own.ID != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
 			found.outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
-	found = &judged{attempted: attempted{id: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
+	found = &judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
 	if own := proofFor((&call.Call{ID: "call_now",
-		Session: agent.Session{Owner: "ben"}}), found); own.id != "call_now.ex_1.2" ||
+		Session: agent.Session{Owner: "ben"}}), found); own.ID != "call_now.ex_1.2" ||
 		own.outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}

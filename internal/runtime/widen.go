@@ -23,7 +23,7 @@ const widening = "repair:" + reasonUnknown
 // misnamed reports whether the program rejected the arguments and either does not read some keywords, or did not run
 // because it takes fewer arguments.
 func (j *judged) misnamed() bool {
-	beyond := len(j.fit.Unknown) > 0 || j.misfit && j.fit.Beyond()
+	beyond := len(j.Fit.Unknown) > 0 || j.Misfit && j.Fit.Beyond()
 	return beyond && j.class == agent.ClassAuthored && j.outcome.ErrorType == agent.ErrInvalidInput
 }
 
@@ -45,12 +45,12 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 // unread names what callers send but the program does not read.
 func (j *judged) unread() string {
 	var out []string
-	if len(j.fit.Unknown) > 0 {
-		out = append(out, "The callers' keywords "+strings.Join(j.fit.Unknown, ", ")+" are unknown")
+	if len(j.Fit.Unknown) > 0 {
+		out = append(out, "The callers' keywords "+strings.Join(j.Fit.Unknown, ", ")+" are unknown")
 	}
-	if j.misfit && j.fit.Surplus > 0 {
+	if j.Misfit && j.Fit.Surplus > 0 {
 		out = append(out, fmt.Sprintf("The callers' positional arguments from place %d on are unknown",
-			len(j.takes.Parameters)+1))
+			len(j.Takes.Parameters)+1))
 	}
 	return strings.Join(out, ". ")
 }
@@ -61,7 +61,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
 		message: rec.Mine(fmt.Sprintf(
 			"%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
-			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.takes.Signature(rec.Method)))}
+			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.Takes.Signature(rec.Method)))}
 	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: widening, basis: why, predecessor: g})
 	if cand == nil {
 		refused := rec.class == agent.ClassIntrinsic
@@ -73,7 +73,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 	}
 	next := rec.tryCandidate(ctx, cand)
 	switch {
-	case next.id == "":
+	case next.ID == "":
 		return rec.keepUnapproved(cand)
 	case next.outcome.OK():
 		rec.ranCandidate(agent.SourceRepaired, cand, next)

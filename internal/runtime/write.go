@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
@@ -233,9 +234,9 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 		w.res.failure, w.res.class = &out, agent.ClassNone
 		return q, false
 	}
-	j := judged{attempted: attempted{id: w.ID + ".v"}, stage: stageValidation, outcome: out,
+	j := judged{Attempt: attempt.Attempt{ID: w.ID + ".v"}, stage: attempt.StageValidation, outcome: out,
 		class: agent.ClassIntrinsic, hint: w.Mine(why.Hint)}
-	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
+	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.Env.Metrics.Guardrail(why.Type)
 	switch {
@@ -263,7 +264,7 @@ func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 	}
 	class := agent.ClassExtrinsic
 	out := agent.Failed(agent.ErrProvider, err.Error())
-	if over := overCap(err); over != nil {
+	if over := attempt.OverCap(err); over != nil {
 		return over, class
 	}
 	if errors.As(err, &failed) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -56,7 +57,7 @@ func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Me
 			return provider.Reply{}, err
 		}
 		messages = again
-		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.ID + ".p", Stage: stageValidation,
+		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.ID + ".p", Stage: attempt.StageValidation,
 			ErrorType: agent.ErrInvalidCode, ErrorMessage: agent.Clip(err.Error(), 400)})
 	}
 }

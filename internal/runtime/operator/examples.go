@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -62,7 +63,7 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 		return nil, err
 	}
 	entry := o.audit(q.Actor, opExamples, role+"."+method, "")
-	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples with the examples of before"
+	entry.Undo = "PUT " + attempt.ToolPath(role, method) + "/examples with the examples of before"
 	a, err = o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf,
 		func(a *agent.Artifact) (agent.ArtifactChange, error) {
 			var was []agent.Example
@@ -183,7 +184,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 		action = opExampleAccept
 	}
 	entry := o.audit(q.Actor, action, role+"."+method, id)
-	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples"
+	entry.Undo = "PUT " + attempt.ToolPath(role, method) + "/examples"
 	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf,
 		func(a *agent.Artifact) (agent.ArtifactChange, error) {
 			if a == nil {

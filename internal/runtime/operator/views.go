@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
@@ -346,7 +346,7 @@ func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 		Canonical: call.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code,
 			Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID,
 		TraceID: e.TraceID,
-		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
+		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: attempt.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
 	// the program got other arguments than the call
 	if e.ProgramKwargs != nil {
 		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs

@@ -1,4 +1,4 @@
-package runtime
+package attempt
 
 import (
 	"encoding/json"
@@ -9,13 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// historyKey is the context key under which programs and clients find the session's records. The records are never
+// HistoryKey is the context key under which programs and clients find the session's records. The records are never
 // stored there. A value that a client stored under the key is neither shown nor changed.
-const historyKey = report.ContextHistory
+const HistoryKey = report.ContextHistory
 
-// wholeHistory returns a query for the newest records of a session. Records of nested calls are included if all is set.
-func wholeHistory(all bool) store.HistoryQuery {
-	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true,
+// WholeHistory returns a query for the newest records of a session. Records of nested calls are included if all is set.
+func WholeHistory(all bool) store.HistoryQuery {
+	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: MaxHistoryBytes, Scan: MaxHistoryLook, Desc: true,
 		Depth0: !all}
 }
 
@@ -24,15 +24,15 @@ func withoutHistory(change *agent.ContextChange) *agent.ContextChange {
 	if change == nil {
 		return nil
 	}
-	if _, set := change.Set[historyKey]; !set && !slices.Contains(change.Delete, historyKey) {
+	if _, set := change.Set[HistoryKey]; !set && !slices.Contains(change.Delete, HistoryKey) {
 		return change
 	}
 	kept := &agent.ContextChange{Set: map[string]json.RawMessage{}}
 	for k, v := range change.Set {
-		if k != historyKey {
+		if k != HistoryKey {
 			kept.Set[k] = v
 		}
 	}
-	kept.Delete = slices.DeleteFunc(slices.Clone(change.Delete), func(k string) bool { return k == historyKey })
+	kept.Delete = slices.DeleteFunc(slices.Clone(change.Delete), func(k string) bool { return k == HistoryKey })
 	return kept
 }

@@ -1,4 +1,4 @@
-package runtime
+package attempt
 
 import (
 	"context"
@@ -28,10 +28,10 @@ const (
 
 // Predict asks the model on behalf of the program, within the budget of the program's run. Values of secret keys are
 // masked before they are sent. Replays and dry runs never ask: a replay's journal answers before Predict is called.
-func (h *host) Predict(ctx context.Context, signature,
+func (h *Host) Predict(ctx context.Context, signature,
 	inputs json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
-	if h.recorded || h.dry {
-		h.refused = true
+	if h.Recorded || h.Dry {
+		h.Refused = true
 		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied,
 			Message: "the model is not asked in a run of which nothing is kept"}
 	}
@@ -39,7 +39,7 @@ func (h *host) Predict(ctx context.Context, signature,
 	if refused != nil {
 		return nil, refused
 	}
-	c := h.call
+	c := h.For
 	began := c.Env.Now()
 	span := c.Span.Ask(q.Model, began)
 	q.TraceParent, q.Owner = telemetry.TraceParent(span, c.TraceID), c.Env.Owner(c.Owner)
@@ -58,8 +58,8 @@ func (h *host) Predict(ctx context.Context, signature,
 
 // question decodes the program's question and deducts it from the budget of the run. Each run has a budget of its own,
 // because a repaired program must not start with the budget that the failed one used up.
-func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
-	c := h.call
+func (h *Host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
+	c := h.For
 	q := predict.Request{Model: c.Model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements,
 		Bytes: maxAsked}}
 	var err error
@@ -95,7 +95,7 @@ func isAsk(s contract.Signature) bool {
 
 // unasked returns the error that the program gets for a question without an answer. A failure of the model is not the
 // program's fault.
-func (h *host) unasked(err error) *sandbox.AuthoredError {
+func (h *Host) unasked(err error) *sandbox.AuthoredError {
 	var bad *agent.InputError
 	var odd *predict.ReplyError
 	var failed *provider.Error
@@ -107,15 +107,15 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 			Message: "the model is given too much: " + bad.Pointer + " " + bad.Detail}
 	case errors.As(err, &bad):
 		return &sandbox.AuthoredError{Type: errSignature, Message: bad.Pointer + " " + bad.Detail}
-	case overCap(err) != nil:
-		out = &sandbox.AuthoredError{Type: agent.ErrBudgetExceeded, Message: overCap(err).ErrorMessage}
+	case OverCap(err) != nil:
+		out = &sandbox.AuthoredError{Type: agent.ErrBudgetExceeded, Message: OverCap(err).ErrorMessage}
 	case errors.As(err, &odd):
 		out = &sandbox.AuthoredError{Type: errUnfitting, Message: odd.Error()}
 	case errors.As(err, &failed):
 		out = &sandbox.AuthoredError{Type: agent.ErrProvider, Message: failed.Message}
 	}
 	h.modelFailed = true
-	final := !passes(out.Type) || provider.FinallyFailed(err)
+	final := !Passes(out.Type) || provider.FinallyFailed(err)
 	h.modelFinal = h.modelFinal || final
 	h.excuse(out.Type, agent.ClassExtrinsic, !final)
 	return out
@@ -123,22 +123,22 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 
 // excuse records an error type that the program may pass on without being to blame, and whether the failure may pass by
 // itself.
-func (h *host) excuse(errorType string, class agent.Class, retriable bool) {
+func (h *Host) excuse(errorType string, class agent.Class, retriable bool) {
 	if h.failed == nil {
-		h.failed = map[string]excused{}
+		h.failed = map[string]Excused{}
 	}
-	h.failed[errorType] = excused{class, retriable}
+	h.failed[errorType] = Excused{class, retriable}
 }
 
-// excused describes a failure below a program that the program is not to blame for.
-type excused struct {
-	class     agent.Class
-	retriable bool
+// Excused describes a failure below a program that the program is not to blame for.
+type Excused struct {
+	Class     agent.Class
+	Retriable bool
 }
 
-// overCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any
+// OverCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any
 // other error. Such a failure is not evidence about a program.
-func overCap(err error) *agent.Outcome {
+func OverCap(err error) *agent.Outcome {
 	var over *spend.ExceededError
 	if !errors.As(err, &over) {
 		return nil
@@ -148,9 +148,9 @@ func overCap(err error) *agent.Outcome {
 	return &out
 }
 
-// passes reports whether a failure of that type may end without a person: approvals, room and caps are granted by
+// Passes reports whether a failure of that type may end without a person: approvals, room and caps are granted by
 // people.
-func passes(errorType string) bool {
+func Passes(errorType string) bool {
 	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted &&
 		errorType != agent.ErrBudgetExceeded
 }

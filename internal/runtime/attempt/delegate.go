@@ -1,4 +1,4 @@
-package runtime
+package attempt
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ const (
 
 // Delegate sets the contract that the program's calls of the role are checked against. The registry keeps the contract
 // if it is stricter than the registered one.
-func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
-	if h.recorded {
+func (h *Host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
+	if h.Recorded {
 		return nil
 	}
 	h.changes++
@@ -43,28 +43,28 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 			Message: "the contract's deliverable cannot be checked: " + err.Error()}
 	}
 	k.Deliverable = checked
-	for _, o := range odd[:min(len(odd), maxWarnings)] {
+	for _, o := range odd[:min(len(odd), MaxWarnings)] {
 		h.warnings = append(h.warnings, "delegated contract for "+role+", left out: "+o.Error())
 	}
-	if h.delegated == nil {
-		h.delegated = map[string]*agent.Contract{}
+	if h.Delegated == nil {
+		h.Delegated = map[string]*agent.Contract{}
 	}
-	h.delegated[role] = &k
-	if h.dry {
+	h.Delegated[role] = &k
+	if h.Dry {
 		return nil
 	}
 	return h.register(ctx, role, &k)
 }
 
 // register updates the registry if the delegated contract is stricter than the registered one.
-func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sandbox.AuthoredError {
+func (h *Host) register(ctx context.Context, role string, k *agent.Contract) *sandbox.AuthoredError {
 	for range mostToolRaces {
-		was, err := h.call.Env.Store.Tool(ctx, role)
+		was, err := h.For.Env.Store.Tool(ctx, role)
 		known := err == nil
 		if !known && !errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		next := agent.Tool{Role: role, Contract: *k, Owner: h.call.Owner, CreatedAt: h.call.Env.Now()}
+		next := agent.Tool{Role: role, Contract: *k, Owner: h.For.Owner, CreatedAt: h.For.Env.Now()}
 		if known {
 			var more bool
 			if next, more = h.strengthened(was, k); !more {
@@ -75,7 +75,7 @@ func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sa
 			h.holdsAlone(role, reason)
 			return nil
 		}
-		_, err = h.call.Env.Store.PutTool(ctx, next, was.Revision, nil)
+		_, err = h.For.Env.Store.PutTool(ctx, next, was.Revision, nil)
 		switch {
 		case err == nil:
 			h.registered(was, next)
@@ -92,23 +92,23 @@ func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sa
 }
 
 // registered records a successful change of the registry.
-func (h *host) registered(was, next agent.Tool) {
+func (h *Host) registered(was, next agent.Tool) {
 	if was.Revision > 0 {
 		h.kept++
 	}
-	if o := next.Proposals.Of(h.call.Owner); o != nil && was.Proposals.Find(o.ID) == nil {
+	if o := next.Proposals.Of(h.For.Owner); o != nil && was.Proposals.Find(o.ID) == nil {
 		h.warnings = append(h.warnings, "the stricter contract for "+next.Role+
 			" waits for a person's decision in the inbox")
 	}
 }
 
 // holdsAlone warns that the registry did not keep the contract, which therefore applies to this call only.
-func (h *host) holdsAlone(role, reason string) {
+func (h *Host) holdsAlone(role, reason string) {
 	h.warnings = append(h.warnings, "the delegated contract for "+role+" holds for this call alone, "+reason)
 }
 
 // hinders returns why the registry rejects the change, or "" if it does not.
-func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) string {
+func (h *Host) hinders(ctx context.Context, was, next agent.Tool, known bool) string {
 	if known && h.kept >= maxStrengthened {
 		return fmt.Sprintf("one run of a program changes at most %d contracts", maxStrengthened)
 	}
@@ -118,7 +118,7 @@ func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) st
 		store.ToolBytes(&was, func(owner string, b store.Bytes) { grown.Add(owner, store.Bytes{}.Minus(b)) })
 	}
 	var full *storage.FullError
-	if more := grown.Of(h.call.Owner); more.Tools > 0 && errors.As(h.call.Env.Storage.Room(ctx, h.call.Owner, more),
+	if more := grown.Of(h.For.Owner); more.Tools > 0 && errors.As(h.For.Env.Storage.Room(ctx, h.For.Owner, more),
 		&full) {
 		return "there is no room to keep it: " + full.Error()
 	}
@@ -127,7 +127,7 @@ func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) st
 
 // strengthened returns the tool with the stricter contract: as the tool's own contract if the program owns the tool,
 // otherwise as a proposal. more is false if the contract adds nothing.
-func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
+func (h *Host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	most := maxProposed
 	if h.owns(&t) {
 		most = contract.MaxTermsBytes
@@ -144,8 +144,8 @@ func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, m
 
 // owns reports whether the program may change the tool's contract itself: the contract was not made by a person, and
 // the program, its call and the contract have the same owner.
-func (h *host) owns(t *agent.Tool) bool {
-	r := h.call.Asker()
+func (h *Host) owns(t *agent.Tool) bool {
+	r := h.For.Asker()
 	return !t.ByPerson && (r.SeesAll() || t.Owner == r.Owner && h.program != nil && h.program.Owner == r.Owner)
 }
 
@@ -167,15 +167,15 @@ func improved(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 
 // proposed returns the tool with the contract as a proposal if it is stricter than the tool's contract and than the
 // owner's earlier proposal.
-func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
-	waits := t.Proposals.Of(h.call.Owner)
+func (h *Host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
+	waits := t.Proposals.Of(h.For.Owner)
 	if waits != nil && bytes.Equal(waits.Contract.Deliverable, k.Deliverable) || !stricter(k, &t.Contract) ||
 		waits != nil && !stricter(k, &waits.Contract) {
 		return t, false
 	}
 	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)),
-		Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.Owner,
-		By: h.call.Role + "." + h.call.Method, CreatedAt: h.call.Env.Now().UTC()}
+		Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.For.Owner,
+		By: h.For.Role + "." + h.For.Method, CreatedAt: h.For.Env.Now().UTC()}
 	if t.Proposals.Known(o.Checked) || t.Proposals.Known(short(contract.WrittenFingerprint(k))) {
 		return t, false
 	}
@@ -203,4 +203,4 @@ func sameTerms(a, b *agent.Contract) bool {
 		bytes.Equal(a.FailurePolicy, b.FailurePolicy) && bytes.Equal(a.Signature, b.Signature)
 }
 
-const maxWarnings = 8
+const MaxWarnings = 8

@@ -1,4 +1,4 @@
-package runtime
+package attempt
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // OpenFile opens a file of the call's owner, or one that the call is making. A replay opens the file that the journal
 // names.
-func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
+func (h *Host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
 	if d := h.draft(id); d != nil {
 		r := d.Reader()
 		if r == nil {
@@ -34,8 +34,8 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 }
 
 // draft returns the file with that ID that the program, or a program waiting for it, is making; nil if there is none.
-func (h *host) draft(id string) *files.Draft {
-	for _, list := range [][]*files.Draft{h.drafts, h.call.Lent} {
+func (h *Host) draft(id string) *files.Draft {
+	for _, list := range [][]*files.Draft{h.Drafts, h.For.Lent} {
 		for _, d := range list {
 			if d.ID() == id {
 				return d
@@ -47,9 +47,9 @@ func (h *host) draft(id string) *files.Draft {
 
 // lends returns the files that programs of nested calls may read: the call's closed drafts, and what was lent to the
 // call.
-func (h *host) lends() []*files.Draft {
-	all := slices.Clip(h.call.Lent)
-	for _, d := range h.drafts {
+func (h *Host) lends() []*files.Draft {
+	all := slices.Clip(h.For.Lent)
+	for _, d := range h.Drafts {
 		if d.Reader() != nil {
 			all = append(all, d)
 		}
@@ -58,17 +58,17 @@ func (h *host) lends() []*files.Draft {
 }
 
 // openStored opens a stored file and verifies that its content is unchanged.
-func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error) {
-	keeper := h.call.Env.Files
+func (h *Host) openStored(ctx context.Context, id string) (*files.Reader, error) {
+	keeper := h.For.Env.Files
 	if keeper == nil {
 		return nil, store.ErrNotFound
 	}
 	var r *files.Reader
 	var err error
-	if h.recorded {
+	if h.Recorded {
 		r, err = keeper.OpenAgain(ctx, id)
 	} else {
-		r, err = keeper.OpenFile(ctx, h.call.Owner, id)
+		r, err = keeper.OpenFile(ctx, h.For.Owner, id)
 	}
 	if err == nil { // verify first: a program may read only a part and answer from it
 		if err = r.Verify(); err != nil {
@@ -81,7 +81,7 @@ func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error)
 // A readFile is an open file whose errors have types that programs understand.
 type readFile struct {
 	io.ReadSeekCloser
-	host *host
+	host *Host
 	id   string
 }
 
@@ -105,7 +105,7 @@ type nopCloser struct{}
 func (nopCloser) Close() error { return nil }
 
 // noFile returns a program's error for a file that cannot be read, for which the program is not to blame.
-func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
+func (h *Host) noFile(id string, err error) *sandbox.AuthoredError {
 	h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) &&
 		!errors.Is(err, store.ErrNotFound))
 	message := "there is no file " + agent.Clip(id, 64) + ", or it is gone"
@@ -118,18 +118,18 @@ func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 }
 
 // CreateFile begins a file of the call. op names its purpose in errors.
-func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
-	keeper := h.call.Env.Files
-	if keeper == nil || len(h.drafts) >= maxMade {
+func (h *Host) CreateFile(ctx context.Context, op, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
+	keeper := h.For.Env.Files
+	if keeper == nil || len(h.Drafts) >= maxMade {
 		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: op + ": no more files can be made here"}
 	}
-	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.call.Owner,
-		SessionID: h.call.Session.ID, CallID: h.call.ID})
+	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.For.Owner,
+		SessionID: h.For.Session.ID, CallID: h.For.ID})
 	if err != nil {
 		f := h.fileFailure(op, err)
 		return nil, &sandbox.AuthoredError{Type: f.Type, Message: f.Message}
 	}
-	h.drafts = append(h.drafts, d)
+	h.Drafts = append(h.Drafts, d)
 	return &madeFile{d, h, op}, nil
 }
 
@@ -139,7 +139,7 @@ const maxMade = 64
 // madeFile is a draft whose errors have types that programs understand.
 type madeFile struct {
 	*files.Draft
-	host *host
+	host *Host
 	op   string
 }
 
@@ -154,12 +154,12 @@ func (m *madeFile) Write(p []byte) (int, error) {
 // Discard removes the file, as if the program had not made it.
 func (m *madeFile) Discard() {
 	m.Draft.Discard()
-	m.host.drafts = slices.DeleteFunc(m.host.drafts, func(d *files.Draft) bool { return d == m.Draft })
+	m.host.Drafts = slices.DeleteFunc(m.host.Drafts, func(d *files.Draft) bool { return d == m.Draft })
 }
 
 // fileFailure returns a program's error for err. A lack of room is not the program's fault; a file that is too large
 // is.
-func (h *host) fileFailure(op string, err error) *recurgent.Failure {
+func (h *Host) fileFailure(op string, err error) *recurgent.Failure {
 	var over *files.LimitError
 	var full *storage.FullError
 	var input *agent.InputError
@@ -180,8 +180,8 @@ func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 	return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": the file cannot be written now"}
 }
 
-// discard discards the drafts, except those that have become files.
-func discard(drafts []*files.Draft) {
+// Discard discards the drafts, except those that have become files.
+func Discard(drafts []*files.Draft) {
 	for _, d := range drafts {
 		d.Discard()
 	}
