@@ -34,7 +34,7 @@ func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 		return rec.waitsForApproval(cand.beyond.Load())
 	}
 	rec.ran(agent.SourcePersisted, rec.failed.Program, rec.failed)
-	return rec.announced(rec.keep(rec.failed), rec.adopting.beyond())
+	return withWaiting(&rec.Selection, rec.keep(rec.failed), rec.adopting.beyond())
 }
 
 // beyond returns what the waiting candidate reaches beyond its predecessor. It returns nil if there is nothing, or if a
@@ -52,7 +52,7 @@ func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
 	said := fmt.Sprintf("the program of %s.%s waits for a person's approval: ", rec.Role, rec.Method)
 	if beyond != nil {
-		a := rec.approvalOfReach(beyond)
+		a := approvalOfReach(&rec.Selection, beyond)
 		o := agent.Failed(agent.ErrDenied, said+a.Message)
 		o.Metadata = map[string]any{"approve": a.Request, "lacks": a.Details}
 		return o

@@ -18,10 +18,10 @@ const cacheDelegated = "delegated_contract_tool"
 
 const CacheStable = "stable_method_default"
 
-// cacheability reports whether the program may answer calls other than the one it was written for, and why. A program
+// cacheable reports whether the program may answer calls other than the one it was written for, and why. A program
 // that has this call's arguments in its text, or that does not read them, would give a different question the old
 // answer.
-func (c *Selection) cacheability(f *report.Facts, takes *agent.Interface) (bool, string) {
+func cacheable(c *Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
 	case c.Dispatch():
 		return false, cacheDispatch

@@ -52,7 +52,7 @@ func TestCacheability(t *testing.T) {
 		if strings.Contains(tt.name, "declares") {
 			takes.Origin = agent.OriginDeclared
 		}
-		if got, why := s.cacheability(&tt.facts, takes); got != tt.want || why != tt.why {
+		if got, why := cacheable(&s.Selection, &tt.facts, takes); got != tt.want || why != tt.why {
 			t.Errorf("%s: %v (%s), want %v (%s)", tt.name, got, why, tt.want, tt.why)
 		}
 	}

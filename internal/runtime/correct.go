@@ -252,7 +252,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
 		// hosts.
 		if broken == nil && cand.beyond.Load() == nil {
-			broken = rec.namesUnapproved(&cand.generation)
+			broken = namesUnapproved(&rec.Selection, &cand.generation)
 		}
 		if broken == nil {
 			rec.repairEnded(true)

@@ -81,7 +81,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		Denied: d.denied,
 		Guard:  d.guard}
 	if h.Guard == nil {
-		h.Guard = c.guard()
+		h.Guard = guardFor(&c.Selection)
 	}
 	return sandbox.Request{Canonical: call.Canonical(c.Rules),
 		Program: attempt.ProgramOf(g), Owner: c.RunsFor(d.of), Role: c.Role, Method: c.Method, CallID: d.callID,

@@ -10,9 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// guard returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
+// guardFor returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
 // manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
-func (c *Selection) guard() *attempt.Guard {
+func guardFor(c *Selection) *attempt.Guard {
 	if c.Policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
 		return nil
 	}
@@ -84,8 +84,8 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 // namesUnapproved returns a denied attempt if the program of a correction names a host that its method may not reach,
 // or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
 // service.
-func (c *Selection) namesUnapproved(g *agent.Generation) *judged {
-	guard := c.guard()
+func namesUnapproved(c *Selection, g *agent.Generation) *judged {
+	guard := guardFor(c)
 	if guard == nil {
 		return nil
 	}

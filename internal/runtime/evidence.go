@@ -91,7 +91,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	a := c.artifact
 	e.part(maxReasons)
 	c.describeReach(e)
-	c.describeReasons(ctx, e)
+	describeReasons(ctx, &c.Selection, e)
 	e.part(maxVerdicts)
 	if a != nil {
 		for i := range a.Verdicts {
@@ -108,7 +108,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	}
 	if c.switchedOff() { // the rest is about stored programs, which are switched off
 		e.part(maxRemarks)
-		c.describeDelegates(ctx, e, q)
+		describeDelegates(ctx, &c.Selection, e, q)
 		return e.parts
 	}
 	e.part(maxEarlier)
@@ -123,9 +123,9 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	c.describeDiscarded(e)
 	e.part(maxRemarks)
 	if a != nil {
-		c.describeRemarks(ctx, e)
+		describeRemarks(ctx, &c.Selection, e)
 	}
-	c.describeDelegates(ctx, e, q)
+	describeDelegates(ctx, &c.Selection, e, q)
 	return e.parts
 }
 
@@ -147,7 +147,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 		}
 		e.add(c.Quote(owner, text+" ("+r.Stage+"): "+r.Reason, text+" ("+r.Stage+"): "+why))
 		if r.Hint != "" {
-			e.add(c.Quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
+			e.add(c.Quote(owner, "  "+r.Hint, heldBack(&c.Selection, a.Example(r.Example))))
 		}
 	} else if last, known := c.r.backoffs.last(backoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
 		checked: c.terms.Checked}); known && last.message != "" {
@@ -157,7 +157,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 
 // heldBack describes the expected answer of an example whose hint the prompt may not show. It returns "" if x is nil or
 // not active.
-func (c *Selection) heldBack(x *agent.Example) string {
+func heldBack(c *Selection, x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
 	}

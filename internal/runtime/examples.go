@@ -51,7 +51,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	how exampleRun) ExampleResult {
 	began := c.Env.Now()
 	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
-	if c.outdated(x, how.adaptive) {
+	if outdated(&c.Selection, x, how.adaptive) {
 		return r
 	}
 	d := dryRun{id: c.ID + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context,
@@ -76,7 +76,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 }
 
 // outdated reports whether the example rests on recordings of a source that has changed since.
-func (c *Selection) outdated(x *agent.Example, adaptive bool) bool {
+func outdated(c *Selection, x *agent.Example, adaptive bool) bool {
 	if x.Effects == nil {
 		return false
 	}
@@ -127,7 +127,7 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // first attempt that breaks, or an interrupted one; nil means that all hold.
 func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
 	how := exampleRun{adaptive: adaptive, denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
-		guard: c.guardOf(cand)}
+		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
 	active := c.artifact.ActiveExamples()
 	cand.proof.examples = examplesDigest(c.artifact)
@@ -154,14 +154,14 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 		}
 		r := c.runExample(ctx, &cand.generation, &x, how)
 		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.Result.Failure != nil {
-			return c.wrongAgain(r.attempt, &v)
+			return wrongAgain(&c.Selection, r.attempt, &v)
 		}
 	}
 	return nil
 }
 
 // wrongAgain marks the attempt as one that gives an answer which a person judged wrong.
-func (c *Selection) wrongAgain(a *judged, v *agent.Verdict) *judged {
+func wrongAgain(c *Selection, a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
 	breaksExample(c.Call, a)
 	a.hint = c.Quote(a.of, fmt.Sprintf(

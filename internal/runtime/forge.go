@@ -256,7 +256,7 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	}
 	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
 		"checksum": cand.generation.CodeChecksum})
-	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
+	j := rec.try(ctx, &cand.generation, guardOfCandidate(&rec.Selection, cand))
 	if cand.wentBeyond(j.Guard) {
 		return judged{}
 	}

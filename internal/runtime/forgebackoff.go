@@ -12,8 +12,8 @@ func (r *Runtime) ForgetFailures(role, method string) {
 	r.backoffs.clearMethod(turns.Method{Role: role, Method: method})
 }
 
-// backoffKey returns the key under which failures to forge for this call count.
-func (s *Selection) backoffKey() backoffKey {
+// keyOfBackoff returns the key under which failures to forge for this call count.
+func keyOfBackoff(s *Selection) backoffKey {
 	k := backoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, checked: s.terms.Checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
 	if s.decision.Reason == selection.ReasonPurposeChanged {
@@ -28,8 +28,8 @@ func (s *selected) backingOff() (backoff, bool) {
 	if s.alone() {
 		return backoff{}, false
 	}
-	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.Env.Now())
-	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
+	wait, yes := s.r.backoffs.waiting(keyOfBackoff(&s.Selection), s.Env.Now())
+	return wait, yes && wait.candidate == nil && !outwaits(&s.Selection, wait)
 }
 
 // triedBefore returns the outcome of a call during the delay after a failed forge. It reveals nothing about other
@@ -93,14 +93,14 @@ func (rec *recovery) holdHonest(o agent.Outcome) {
 
 // pause delays the next attempt without counting a failure.
 func (rec *recovery) pause(last lapse) {
-	rec.r.backoffs.pause(rec.backoffKey(), last, rec.Env.Now(), rec.Policy.Backoff)
+	rec.r.backoffs.pause(keyOfBackoff(&rec.Selection), last, rec.Env.Now(), rec.Policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
 // If calls share a program, only the call that requested it counts it.
 func (rec *recovery) clearBackoff() {
 	if !rec.patches() || rec.reused {
-		rec.r.backoffs.clear(rec.backoffKey())
+		rec.r.backoffs.clear(keyOfBackoff(&rec.Selection))
 		return
 	}
 	if rec.trail.requested == 0 {
@@ -111,8 +111,8 @@ func (rec *recovery) clearBackoff() {
 		failed.errorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.Env.Now(), rec.Policy)
-	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
+	rec.r.backoffs.patched(keyOfBackoff(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
+	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.artifact)
 }
 
 // patches reports whether the new program is a patch: it replaces one that failed.
@@ -134,9 +134,9 @@ func (a *adoption) proven() bool {
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	// mask secrets: another call's model request may show it
 	o.ErrorMessage, o.Metadata = rec.Mask(o.ErrorMessage), rec.MaskData(o.Metadata)
-	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
+	until := rec.r.backoffs.failed(keyOfBackoff(&rec.Selection), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
 		owner: rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
+	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.artifact)
 	if !rec.personAsked() || rec.artifact == nil {
 		return
 	}
@@ -152,9 +152,9 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 // failure must not be shown as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
-	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.Reader()}, rec.fresh,
+	rec.r.backoffs.failed(keyOfBackoff(&rec.Selection), lapse{errorType: o.ErrorType, owner: rec.Reader()}, rec.fresh,
 		rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
+	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.artifact)
 }
 
 // heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, and nil
@@ -164,7 +164,7 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.Fingerprint, rec.Env.Now())
+	cand := rec.r.backoffs.held(keyOfBackoff(&rec.Selection), rec.terms.Fingerprint, rec.Env.Now())
 	if cand == nil || cand.generation.Reworded(rec.terms.RegisteredWords()) ||
 		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
 		!cand.proof.holds(cand.predecessor, rec.artifact) {

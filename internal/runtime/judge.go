@@ -53,7 +53,7 @@ func (j *judged) served() bool {
 
 // judge turns a run into an outcome, checks it against the contract, and classifies a failure by evidence. The evidence
 // includes the shapes of what the program received now and at its last ok run.
-func (s *Selection) judge(ctx context.Context, a attempt.Attempt) judged {
+func judge(ctx context.Context, s *Selection, a attempt.Attempt) judged {
 	j := judged{Attempt: a, stage: attempt.StageExecution}
 	res := &a.Result
 	e := classify.Evidence{ModelFailed: a.ModelFailed, NoRoom: a.NoRoom, Fetches: res.Effects.Fetches, Nested: a.Nested,
@@ -90,7 +90,7 @@ func (s *Selection) judge(ctx context.Context, a attempt.Attempt) judged {
 	case res.Authored != nil:
 		j.says(res.Authored, &e)
 	default:
-		if s.check(ctx, &j) != nil {
+		if checkValue(ctx, s, &j) != nil {
 			j.outcome, j.class = interrupt.Outcome(ctx)
 			return j
 		}
@@ -163,8 +163,8 @@ func answeredInput(c *call.Call, j judged) string {
 	return inputHash(j.Takes.Named(c.Args, c.Kwargs))
 }
 
-// holds checks a value against the schema, if there is one, in the owner's share of heavy work.
-func (s *Selection) holds(ctx context.Context, j *judged) (err error) {
+// keepsContract checks a value against the schema, if there is one, in the owner's share of heavy work.
+func keepsContract(ctx context.Context, s *Selection, j *judged) (err error) {
 	if s.terms.Schema == nil {
 		return nil
 	}
@@ -178,11 +178,11 @@ func (s *Selection) holds(ctx context.Context, j *judged) (err error) {
 	return err
 }
 
-// check checks a value against the contract, and a null against what the program declares. An error means that the call
-// ended meanwhile.
-func (s *Selection) check(ctx context.Context, j *judged) error {
+// checkValue checks a value against the contract, and a null against what the program declares. An error means that the
+// call ended meanwhile.
+func checkValue(ctx context.Context, s *Selection, j *judged) error {
 	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.Result.Value}
-	if err := s.holds(ctx, j); err != nil {
+	if err := keepsContract(ctx, s, j); err != nil {
 		return err
 	}
 	if j.violation != nil {
@@ -191,13 +191,14 @@ func (s *Selection) check(ctx context.Context, j *judged) error {
 		j.outcome.Metadata = j.violation.Metadata
 	}
 	if string(j.Result.Value) == "null" {
-		s.void(j)
+		judgeNull(s, j)
 	}
 	return nil
 }
 
-// void judges a null. It is not a valid answer of a program that prints, or that declares to return something else.
-func (s *Selection) void(j *judged) {
+// judgeNull judges a null. It is not a valid answer of a program that prints, or that declares to return something
+// else.
+func judgeNull(s *Selection, j *judged) {
 	prints := j.Result.Facts != nil && j.Result.Facts.Prints
 	switch {
 	case !j.outcome.OK():

@@ -31,17 +31,17 @@ const (
 // program to repair or replace calls come first. Then follow the call's own role and the tools that share a word with
 // the task, ordered by utility times relevance. If there are fewer than five, the best others are added by their names
 // alone.
-func (c *Selection) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool {
+func knownTools(ctx context.Context, c *Selection, q forgeRequest) []prompt.Tool {
 	limit := c.Policy.KnownToolsPromptLimit
 	if limit == 0 {
 		return nil
 	}
-	called := c.called(q)
-	ranked, err := c.rankedTools(ctx, called)
+	called := calledBy(c, q)
+	ranked, err := rankedTools(ctx, c, called)
 	if err != nil {
 		return nil
 	}
-	task, view, weak := c.taskWords(), c.Registry(maxSeenLookups), weaknesses{}
+	task, view, weak := taskWords(c), c.Registry(maxSeenLookups), weaknesses{}
 	see := func(t store.RankedTool) (store.RankedTool, bool) { return view.Tool(ctx, t) }
 	var out []prompt.Tool
 	lookups := maxMethodLookups
@@ -74,7 +74,7 @@ func (c *Selection) knownTools(ctx context.Context, q forgeRequest) []prompt.Too
 
 // rankedTools returns the best-ranked tools, followed by the called tools that do not rank that high. If the policy
 // switches off a role's programs, all but one of its methods are removed, so its methods do not make it relevant.
-func (c *Selection) rankedTools(ctx context.Context, called []store.Target) ([]store.RankedTool, error) {
+func rankedTools(ctx context.Context, c *Selection, called []store.Target) ([]store.RankedTool, error) {
 	now := c.Env.Now()
 	ranked, err := c.Env.Store.RankTools(ctx, now, maxConsidered)
 	if err != nil {
@@ -108,7 +108,7 @@ func signatureOf(method string, f *agent.Interface) string {
 }
 
 // knownSignature returns the method's signature, or "" if it is unknown.
-func (c *Selection) knownSignature(ctx context.Context, role, method string) string {
+func knownSignature(ctx context.Context, c *Selection, role, method string) string {
 	t, _ := c.Env.Store.Tool(ctx, role) // a missing tool counts as not made by a person
 	t.Role = role
 	if f := c.Registry(1).Method(ctx, &t, method).Takes; f != nil {
@@ -122,7 +122,7 @@ type task map[string]int
 
 // taskWords returns the words of the role, the method, the purpose and the argument names, and with half the weight the
 // words of the arguments' values.
-func (c *Selection) taskWords() task {
+func taskWords(c *Selection) task {
 	words := task{}
 	left := maxArgumentText
 	for _, raw := range append(c.Args[:len(c.Args):len(c.Args)], c.Kwargs) {

@@ -52,6 +52,6 @@ func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 
 // outwaits reports whether the call gives the model at least twice as long as a call that got no program. The delay
 // after that call does not apply then.
-func (s *Selection) outwaits(wait backoff) bool {
+func outwaits(s *Selection, wait backoff) bool {
 	return wait.waited > 0 && s.patience() >= 2*wait.waited
 }

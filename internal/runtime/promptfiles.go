@@ -46,7 +46,7 @@ func fileRefs(c *call.Call) (ids []string) {
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
 // cannot be read are left out.
-func shownFiles(c *call.Call, ctx context.Context, ids []string) (out []prompt.File) {
+func shownFiles(ctx context.Context, c *call.Call, ids []string) (out []prompt.File) {
 	if c.Env.Files == nil || c.Policy.FilePreviewBytes == 0 {
 		return nil
 	}

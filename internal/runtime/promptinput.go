@@ -25,16 +25,17 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	args, kwargs := c.WithoutInputHistory()
 	in := prompt.Input{Owner: c.Reader(), Kind: o.kind, Role: c.Role, Method: c.Method, Args: args, Kwargs: kwargs,
 		Depth: c.Depth, Contract: c.terms.Contract,
-		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx),
-		Dialect: c.Env.Dialect, FetchMax: c.Env.FetchMax, Fetches: c.Policy.FetchesPerCall,
+		KnownTools: knownTools(ctx, &c.Selection, o), Connections: connectionsFor(ctx, &c.Selection),
+		Patterns: patternsFor(ctx, &c.Selection),
+		Dialect:  c.Env.Dialect, FetchMax: c.Env.FetchMax, Fetches: c.Policy.FetchesPerCall,
 		ModelContext: modelContext(c.Call), ContextKeys: contextShapes(c.memory),
 		HistoryInput: c.InputHistory != nil, HistoryTurns: c.HistoryMessages(), OneOff: c.Dispatch(),
-		Wish: c.Mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples()}
+		Wish: c.Mask(wishOf(&c.Selection)), Evidence: c.evidence(ctx, o), Examples: shownExamples(&c.Selection)}
 	files := fileRefs(c.Call)
-	in.Files, in.TakesFiles = shownFiles(c.Call, ctx, files), len(files) > 0
-	c.previewHistory(ctx, &in)
+	in.Files, in.TakesFiles = shownFiles(ctx, c.Call, files), len(files) > 0
+	previewHistory(ctx, &c.Selection, &in)
 	if c.Dispatch() {
-		in.Turns = c.spokenTurns(ctx)
+		in.Turns = spokenTurns(ctx, &c.Selection)
 	}
 	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != selection.ReasonChecksum &&
 		c.Policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
@@ -86,9 +87,9 @@ const (
 	ReforgePrefix       = "recommendation " // followed by the ID of the recommendation that was applied
 )
 
-// wish returns the reason that an operator gave for requesting a new program, or "". Reasons that the daemon filled in
-// are left out, because they mean nothing to a model.
-func (c *Selection) wish() string {
+// wishOf returns the reason that an operator gave for requesting a new program, or "". Reasons that the daemon filled
+// in are left out, because they mean nothing to a model.
+func wishOf(c *Selection) string {
 	if c.decision.Reason != selection.ReasonRequested || c.artifact == nil {
 		return ""
 	}
@@ -100,7 +101,7 @@ func (c *Selection) wish() string {
 }
 
 // previewHistory gives the model the number of records and a summary of the latest ones, without their values.
-func (c *Selection) previewHistory(ctx context.Context, in *prompt.Input) {
+func previewHistory(ctx context.Context, c *Selection, in *prompt.Input) {
 	page, err := c.Env.Store.History(ctx, c.Session.ID, attempt.WholeHistory(false))
 	if err != nil {
 		in.HistoryCount = -1
@@ -115,7 +116,7 @@ func (c *Selection) previewHistory(ctx context.Context, in *prompt.Input) {
 		in.HistoryLatest = append(in.HistoryLatest, prompt.HistoryRecord{CallID: rec.CallID, Speaker: rec.Speaker,
 			MethodName:    rec.MethodName,
 			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType,
-			Signature: c.knownSignature(ctx, rec.Role, rec.MethodName)})
+			Signature: knownSignature(ctx, c, rec.Role, rec.MethodName)})
 	}
 }
 
@@ -124,7 +125,7 @@ const maxSpokenTurns = 10
 
 // spokenTurns returns the session's latest calls with their arguments and values, secrets masked, because free text
 // often refers to earlier turns. It returns none if the policy shows no history.
-func (c *Selection) spokenTurns(ctx context.Context) []prompt.Turn {
+func spokenTurns(ctx context.Context, c *Selection) []prompt.Turn {
 	if c.Policy.HistoryPreviewLimit == 0 {
 		return nil
 	}
@@ -152,8 +153,8 @@ func (c *Selection) spokenTurns(ctx context.Context) []prompt.Turn {
 	return out
 }
 
-// connections returns the connections that programs of the role may use.
-func (c *Selection) connections(ctx context.Context) []prompt.Connection {
+// connectionsFor returns the connections that programs of the role may use.
+func connectionsFor(ctx context.Context, c *Selection) []prompt.Connection {
 	all, err := c.Env.Store.ListConnections(ctx)
 	if err != nil {
 		return nil
@@ -161,16 +162,16 @@ func (c *Selection) connections(ctx context.Context) []prompt.Connection {
 	var out []prompt.Connection
 	for _, x := range all {
 		if x.Grants(c.Role) {
-			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Addresses: c.addresses(&x),
+			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Addresses: addressesOf(c, &x),
 				Methods: x.Methods, Whole: x.Auth.Type == agent.AuthURL})
 		}
 	}
 	return out
 }
 
-// addresses returns how programs begin URLs of the connection's hosts. For a connection that is a whole URL, it returns
-// the connection's name.
-func (c *Selection) addresses(x *agent.Connection) []string {
+// addressesOf returns how programs begin URLs of the connection's hosts. For a connection that is a whole URL, it
+// returns the connection's name.
+func addressesOf(c *Selection, x *agent.Connection) []string {
 	if x.Auth.Type == agent.AuthURL {
 		return []string{agent.ConnectionScheme + ":" + x.Name}
 	}
@@ -197,8 +198,8 @@ func promptTexts(messages []provider.Message) (system, user string) {
 	return system, user
 }
 
-// patterns describes, for the model of a root call, the capabilities that programs of this role needed repeatedly.
-func (c *Selection) patterns(ctx context.Context) []string {
+// patternsFor describes, for the model of a root call, the capabilities that programs of this role needed repeatedly.
+func patternsFor(ctx context.Context, c *Selection) []string {
 	if c.Depth > 0 {
 		return nil
 	}
@@ -214,13 +215,13 @@ func (c *Selection) patterns(ctx context.Context) []string {
 const maxShownExamples = 3
 
 // shownExamples returns the examples that the model sees, secrets masked.
-func (c *Selection) shownExamples() []prompt.Example {
+func shownExamples(c *Selection) []prompt.Example {
 	var out []prompt.Example
 	for _, x := range c.artifact.ActiveExamples() {
 		if len(out) == maxShownExamples {
 			break
 		}
-		if c.outdated(&x, false) {
+		if outdated(c, &x, false) {
 			continue // the source that it rests on has changed
 		}
 		args, kwargs := c.ShownArgs(x.Args, x.Kwargs)

@@ -31,10 +31,10 @@ type proof struct {
 	broken *judged
 }
 
-// fixture makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
+// fixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
-func (c *Selection) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
+func fixtureOf(c *Selection, g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
 	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.Result.Effects.Truncated ||
 		c.InputHistory != nil {
@@ -184,7 +184,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	}
 	for i, f := range fixtures {
 		p.seen = append(p.seen, f.CallID)
-		if !c.binding(f, adaptive) {
+		if !binds(&c.Selection, f, adaptive) {
 			continue
 		}
 		broken, reproduced := c.rerun(ctx, cand, f, i)
@@ -237,10 +237,10 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 // fixtures returns the fixtures that the candidate hands on to its successors.
 func (p *proof) fixtures() []agent.Fixture { return append(slices.Clip(p.kept), p.renewed...) }
 
-// binding reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
+// binds reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
 // value, if the fixture rests on a response that has changed shape, or if a person expects another answer.
-func (c *Selection) binding(f agent.Fixture, adaptive bool) bool {
-	if adaptive && len(f.Effects) > 0 || c.contradicted(f) {
+func binds(c *Selection, f agent.Fixture, adaptive bool) bool {
+	if adaptive && len(f.Effects) > 0 || contradicted(c, f) {
 		return false
 	}
 	return c.terms.Schema == nil || c.terms.Schema.Check(f.Value) == nil
@@ -248,14 +248,14 @@ func (c *Selection) binding(f agent.Fixture, adaptive bool) bool {
 
 // contradicted reports whether an example demands an answer other than the fixture's or, if no example has that input,
 // whether a person judged the fixture's answer wrong.
-func (c *Selection) contradicted(f agent.Fixture) bool {
+func contradicted(c *Selection, f agent.Fixture) bool {
 	if c.artifact == nil {
 		return false
 	}
 	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
 	for _, x := range c.artifact.ActiveExamples() {
 		if c.artifact.SameInput(x.Args, x.Kwargs, f.Args, f.Kwargs) {
-			return !c.outdated(&x, false) && !Meets(was, &x)
+			return !outdated(c, &x, false) && !Meets(was, &x)
 		}
 	}
 	return slices.ContainsFunc(c.artifact.Verdicts, func(v agent.Verdict) bool {

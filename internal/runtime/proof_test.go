@@ -72,24 +72,24 @@ func TestFixture(t *testing.T) {
 	for _, tt := range tests {
 		c := make1()
 		tt.spoil(c)
-		if got, _ := c.s.fixture(c.g, c.attempt); (got != nil) != tt.want {
+		if got, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (got != nil) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	c := make1()
 	c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
+	if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
 		string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
 		c.attempt.Result.Facts = &facts
-		if f, _ := c.s.fixture(c.g, c.attempt); string(f.Context) != `{"k":1}` {
+		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); string(f.Context) != `{"k":1}` {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
 	}
 	c.s.memory = nil
-	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil {
+	if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil {
 		t.Errorf("an empty context: %s", f.Context)
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
@@ -101,14 +101,14 @@ func TestFixture(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		c := make1()
 		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
-		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
 		c.attempt.Result.Facts.ContextReads = []string{"k"}
 		c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
-		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
 		}
 	}
@@ -148,7 +148,7 @@ func TestBinding(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := &selected{Selection: Selection{Call: &call.Call{}, terms: call.Terms{Schema: tt.schema}, artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}
-		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
+		if got := binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

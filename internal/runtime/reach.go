@@ -17,16 +17,16 @@ type reach struct {
 	program  agent.Effects // "*" stands for names that it computes
 }
 
-// asks reports whether a successor of the generation needs approval if it reaches further. A program for a single call,
-// as a switch or the method demands it, has no predecessor in this sense.
-func (c *Selection) asks(predecessor *agent.Generation) bool {
+// asksApproval reports whether a successor of the generation needs approval if it reaches further. A program for a
+// single call, as a switch or the method demands it, has no predecessor in this sense.
+func asksApproval(c *Selection, predecessor *agent.Generation) bool {
 	return c.Policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
 }
 
 // reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
 // waits for approval, its nearest approved ancestor counts instead.
-func (c *Selection) reachBefore(ctx context.Context, g *agent.Generation) *reach {
-	if !c.asks(g) {
+func reachBefore(ctx context.Context, c *Selection, g *agent.Generation) *reach {
+	if !asksApproval(c, g) {
 		return nil
 	}
 	for left := len(c.artifact.Generations); g != nil && c.artifact.AwaitsReach(g) && g.ParentID != nil &&
@@ -69,10 +69,10 @@ func (b *reach) all() *agent.Manifest {
 	return &agent.Manifest{Effects: all}
 }
 
-// guardOf returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise the
-// predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func (c *Selection) guardOf(cand *candidate) *attempt.Guard {
-	if g := c.guard(); g != nil || cand.reach == nil {
+// guardOfCandidate returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise
+// the predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
+func guardOfCandidate(c *Selection, cand *candidate) *attempt.Guard {
+	if g := guardFor(c); g != nil || cand.reach == nil {
 		return g
 	}
 	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: cand.reach.all()}
@@ -90,7 +90,7 @@ func (cand *candidate) wentBeyond(g *attempt.Guard) bool {
 
 // describeReach adds what programs of the method may reach.
 func (c *selected) describeReach(e *evidenceText) {
-	if g := c.guard(); g != nil {
+	if g := guardFor(&c.Selection); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s",
 			reachWords(&g.Manifest.Effects))
 	} else if b := c.before; b != nil {
@@ -114,7 +114,7 @@ func reachWords(e *agent.Effects) string {
 }
 
 // approvalOfReach describes what a person has to allow before the program serves.
-func (c *Selection) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
+func approvalOfReach(c *Selection, beyond *agent.Effects) *fetch.Approval {
 	if m := c.artifact.Manifest; c.Policy.Effects == agent.EffectsEnforce && m != nil &&
 		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
 			func(l []string) bool { return slices.Contains(l, "*") }) {
@@ -149,13 +149,13 @@ func reached(e *agent.Effects) (all []string) {
 // repairAwaits is the value of metadata.repair of a failure while a program that may do better waits for a person.
 const repairAwaits = "awaiting_approval"
 
-// announced adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
+// withWaiting adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
 // if beyond is nil.
-func (c *Selection) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
+func withWaiting(c *Selection, o agent.Outcome, beyond *agent.Effects) agent.Outcome {
 	if o.OK() || beyond == nil {
 		return o
 	}
-	a := c.approvalOfReach(beyond)
+	a := approvalOfReach(c, beyond)
 	o.ErrorMessage += "; another program waits for a person's approval: " + a.Message
 	o.Metadata = with(with(with(o.Metadata, "approve", a.Request), "lacks", a.Details), "repair", repairAwaits)
 	return o

@@ -120,7 +120,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !rec.waits {
 		return o
 	}
-	j := rec.try(ctx, g, rec.guard())
+	j := rec.try(ctx, g, guardFor(&rec.Selection))
 	rec.count(ctx, g, j)
 	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
 		// keep the candidate's error: it is honest, or names what a person can do, and the old program has no value
@@ -136,7 +136,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 		answer.Metadata, answer.Retriable = with(answer.Metadata, "retry_after_ms", after), true
 	}
 	if rec.waits {
-		return rec.announced(answer, rec.adopting.beyond())
+		return withWaiting(&rec.Selection, answer, rec.adopting.beyond())
 	}
 	return answer
 }
@@ -152,7 +152,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attemp
 	rec.trail.built += a.Result.Timing.Build
 	rec.stages.Run += a.Result.Timing.Run
 	began := rec.Env.Now()
-	j := rec.judge(ctx, a)
+	j := judge(ctx, &rec.Selection, a)
 	ended := rec.Env.Now()
 	rec.stages.Judge += ended.Sub(began)
 	traceAttempt(rec.Call, &a, began, ended)
@@ -162,7 +162,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attemp
 
 // runStored runs a stored generation. If it fails, the call recovers: first by repair, then by a new program.
 func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
-	j := rec.try(ctx, g, rec.guard())
+	j := rec.try(ctx, g, guardFor(&rec.Selection))
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
 	// Remember the attempt even if it served: a widened program may replace it and then wait for approval.
@@ -187,7 +187,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	case rec.decision.Reason == selection.ReasonBreaksExamples:
 		return rec.keep(j)
 	case rec.decision.Reason == selection.ReasonNewReach: // a newer program waits already
-		return rec.announced(rec.keep(j), rec.artifact.Current().Beyond)
+		return withWaiting(&rec.Selection, rec.keep(j), rec.artifact.Current().Beyond)
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)

@@ -23,7 +23,7 @@ const (
 
 // describeReasons adds why people asked for another program, or for a stronger contract, since the current program was
 // written.
-func (c *Selection) describeReasons(ctx context.Context, e *evidenceText) {
+func describeReasons(ctx context.Context, c *Selection, e *evidenceText) {
 	g := c.artifact
 	if g == nil || g.Current() == nil {
 		return
@@ -40,7 +40,7 @@ func (c *Selection) describeReasons(ctx context.Context, e *evidenceText) {
 		if a.Timestamp < since || shown == shownRemarks {
 			return
 		}
-		if a.Reason != "" && c.asksForProgram(a) {
+		if a.Reason != "" && asksForProgram(c, a) {
 			e.say("a person's reason to ask for this program: %s", agent.Clip(a.Reason, 600))
 			shown++
 		}
@@ -48,7 +48,7 @@ func (c *Selection) describeReasons(ctx context.Context, e *evidenceText) {
 }
 
 // asksForProgram reports whether the operation asked for another program of the method.
-func (c *Selection) asksForProgram(a *agent.AuditEntry) bool {
+func asksForProgram(c *Selection, a *agent.AuditEntry) bool {
 	switch a.Action {
 	case "artifact.regenerate":
 		return a.Target == c.Role+"."+c.Method
@@ -61,7 +61,7 @@ func (c *Selection) asksForProgram(a *agent.AuditEntry) bool {
 
 // describeRemarks adds which answers of the method were weak, with the newest sample of each kind, and what callers
 // asked again after an answer. A nested call counts as asked again if its root call was.
-func (c *Selection) describeRemarks(ctx context.Context, e *evidenceText) {
+func describeRemarks(ctx context.Context, c *Selection, e *evidenceText) {
 	known, err := c.Env.Store.Evidence(ctx, c.Role, c.Method)
 	if err != nil {
 		return
@@ -71,10 +71,10 @@ func (c *Selection) describeRemarks(ctx context.Context, e *evidenceText) {
 	for _, n := range slices.Backward(known.Notes) {
 		if reasons := strings.Join(n.Weak, ", "); reasons != "" && weak < shownRemarks && !shown[reasons] {
 			weak, shown[reasons] = weak+1, true
-			e.add(c.weakAnswer(c.loggedCall(ctx, n.CallID), n.Weak))
+			e.add(weakAnswer(c, readLogged(ctx, c, n.CallID), n.Weak))
 		}
 		if n.CorrectedBy != "" && again < shownRemarks {
-			q := c.askedAgain(c.loggedCall(ctx, n.CallID), c.loggedCall(ctx, n.CorrectedBy))
+			q := askedAgain(c, readLogged(ctx, c, n.CallID), readLogged(ctx, c, n.CorrectedBy))
 			if line := q.For(c.Reader()); !shown[line] {
 				again, shown[line] = again+1, true
 				e.add(q)
@@ -87,7 +87,7 @@ func (c *Selection) describeRemarks(ctx context.Context, e *evidenceText) {
 }
 
 // weakAnswer describes an answer that was a weak success.
-func (c *Selection) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
+func weakAnswer(c *Selection, was loggedCall, reasons []string) prompt.Quote {
 	return c.Quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
 		strings.Join(reasons, ", "), agent.Clip(was.args, 120), agent.Clip(was.value, 200)),
 		fmt.Sprintf("a weak answer (%s) to an input of the form %s",
@@ -95,7 +95,7 @@ func (c *Selection) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 }
 
 // askedAgain describes an answer after which the caller asked again.
-func (c *Selection) askedAgain(was, next loggedCall) prompt.Quote {
+func askedAgain(c *Selection, was, next loggedCall) prompt.Quote {
 	return c.Quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", agent.Clip(was.args,
 		120),
 		agent.Clip(next.args, 120)),
@@ -110,8 +110,8 @@ type loggedCall struct {
 	form  string // shape of the arguments, without their content
 }
 
-// loggedCall reads a call from the log. If the call is gone, the texts state that.
-func (c *Selection) loggedCall(ctx context.Context, callID string) loggedCall {
+// readLogged reads a call from the log. If the call is gone, the texts state that.
+func readLogged(ctx context.Context, c *Selection, callID string) loggedCall {
 	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
 		form: "that is not kept any more"}
 	got, err := c.Env.Store.Call(ctx, callID)

@@ -63,7 +63,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
-	rec.r.backoffs.clear(rec.backoffKey())
+	rec.r.backoffs.clear(keyOfBackoff(&rec.Selection))
 	rec.artifact = rec.artifact.Apply(change)
 	g := rec.artifact.Find(cand.predecessor.ID)
 	rec.decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}
@@ -85,7 +85,8 @@ func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.K
 // gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
 // a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
 func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judged) *judged {
-	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
+	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
+		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
 	var ids []string
 	active := c.artifact.ActiveExamples()

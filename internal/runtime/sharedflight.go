@@ -143,7 +143,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 			Msg("the program that another replica left does not pass the gate here")
 		return nil
 	}
-	w.before = w.reachBefore(ctx, q.predecessor)
+	w.before = reachBefore(ctx, &w.Selection, q.predecessor)
 	cand := w.candidate(q, shared.Reply, program, facts, takes)
 	cand.shared, cand.generation.CreatedAt, cand.generation.Owner = true, shared.CreatedAt, shared.Owner
 	return cand

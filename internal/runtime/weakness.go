@@ -45,7 +45,7 @@ func (w *weakness) String() string {
 
 // weaknessOf examines the newest answers of the role's methods. Reasons contain only names that the deliverable
 // declares, and nothing else of a value.
-func weaknessOf(c *call.Call, ctx context.Context, role string, deliverable json.RawMessage,
+func weaknessOf(ctx context.Context, c *call.Call, role string, deliverable json.RawMessage,
 	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
 		known, err := c.Env.Store.Evidence(ctx, role, m)
@@ -69,15 +69,15 @@ type weaknesses map[string]weakness
 func (known weaknesses) of(ctx context.Context, c *call.Call, t *store.RankedTool) weakness {
 	w, seen := known[t.Tool.Role]
 	if !seen && len(known) < maxWeakTools {
-		w = weaknessOf(c, ctx, t.Tool.Role, t.Tool.Deliverable, t.Methods...)
+		w = weaknessOf(ctx, c, t.Tool.Role, t.Tool.Deliverable, t.Methods...)
 		known[t.Tool.Role] = w
 	}
 	return w
 }
 
-// called returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of the
-// failing run, and those that the programs have called or name. Programs that are switched off are ignored.
-func (c *Selection) called(q forgeRequest) (out []store.Target) {
+// calledBy returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of
+// the failing run, and those that the programs have called or name. Programs that are switched off are ignored.
+func calledBy(c *Selection, q forgeRequest) (out []store.Target) {
 	names := slices.Clone(q.basis.attempt.Tools)
 	programs := []*agent.Generation{q.basis.attempt.Program}
 	if !c.switchedOff() {
@@ -104,15 +104,15 @@ func (c *Selection) called(q forgeRequest) (out []store.Target) {
 
 // describeDelegates adds which tools that the program calls gave weak answers. The model can strengthen their
 // contracts.
-func (c *Selection) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
-	for _, k := range c.called(q) {
+func describeDelegates(ctx context.Context, c *Selection, e *evidenceText, q forgeRequest) {
+	for _, k := range calledBy(c, q) {
 		t, err := c.Env.Store.RankedTool(ctx, k.Role, c.Env.Now())
 		if err != nil {
 			continue
 		}
 		t.Methods = []string{k.Method}
 		if t, shown := c.Registry(1).Tool(ctx, t); shown && len(t.Methods) > 0 {
-			if w := weaknessOf(c.Call, ctx, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
+			if w := weaknessOf(ctx, c.Call, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
 				e.add(prompt.Public(fmt.Sprintf(
 					"answers of %s.%s, which the program called, were weak, %s: a contract that you delegate with can demand more", k.Role, k.Method, &w)))
 			}

@@ -177,7 +177,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 		w.res.failure, w.res.class = full, agent.ClassExtrinsic
 		return w.res
 	}
-	w.before = w.reachBefore(ctx, q.predecessor)
+	w.before = reachBefore(ctx, &w.Selection, q.predecessor)
 	for {
 		reply, err := w.answer(ctx, q)
 		if err != nil {
@@ -292,7 +292,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 
 // checkedParts returns the machine-checked parts of the contract that the call brought, for later corrections of the
 // program. It returns nil if the contract comes from the registry, or if the parts contain a secret.
-func (c *Selection) checkedParts() *agent.Contract {
+func checkedParts(c *Selection) *agent.Contract {
 	if !c.terms.Own {
 		return nil
 	}
@@ -312,9 +312,9 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.Owner, CreatedAt: w.Env.Now(),
 		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
 		Interface: takes}
-	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
+	g.Cacheable, g.CacheabilityReason = cacheable(&w.Selection, facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
-	g.Asked = w.checkedParts()
+	g.Asked = checkedParts(&w.Selection)
 	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.ID, reach: w.before,
 		proof: proof{turn: make(chan struct{}, 1)}}
 	cand.beyond.Store(w.before.beyond(&g))
