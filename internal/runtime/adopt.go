@@ -65,21 +65,21 @@ func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 
 // held reports whether a person has quarantined or pinned the artifact.
 func (rec *recovery) held() bool {
-	return rec.artifact != nil && (rec.artifact.Quarantined || rec.artifact.Pinned)
+	return rec.Artifact != nil && (rec.Artifact.Quarantined || rec.Artifact.Pinned)
 }
 
 // adoptOrDrop answers the call with a candidate that served. It adopts the candidate unless a person holds the
 // artifact, or unless the attempt proves nothing about the candidate.
 func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged) agent.Outcome {
-	keepable := !rec.switchedOff() || !rec.held() && rec.reproduces(ctx, cand)
+	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, cand)
 	proven := len(cand.proof.kept) > 0
 	waits := j.unallowed && cand.predecessor == nil // the program is sound: only a person's approval is missing
 	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored &&
 		(j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
 	case !keepable:
-		rec.countUnkept(rec.artifact)
-	case rec.decision.Reason == selection.ReasonArgsIgnored && !cand.generation.Cacheable:
+		rec.countUnkept(rec.Artifact)
+	case rec.Decision.Reason == selection.ReasonArgsIgnored && !cand.generation.Cacheable:
 		rec.ignoredAgain(cand, j)
 	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
@@ -87,7 +87,7 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
 		}
 	case j.class == agent.ClassOK:
-		rec.countUnkept(rec.artifact)
+		rec.countUnkept(rec.Artifact)
 	}
 	// these two classes prove nothing about the repair
 	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic {
@@ -127,7 +127,7 @@ func (a *answered) adopt() (CallResult, error) {
 		// another replica changed the artifact: decide again on its current state
 		a.changes, a.generation = a.changes[:before], generation
 	}
-	return a.persistUnkept(a.artifact)
+	return a.persistUnkept(a.Artifact)
 }
 
 // adoptionTries bounds how often an adoption is decided again after another replica changed the artifact. After that
@@ -146,7 +146,7 @@ func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 // countUnkept counts an answer by a program that does not become a generation. The answer counts for the method alone.
 // If stored programs are switched off, or the artifact in now is quarantined, it is counted separately as unkept.
 func (a *answered) countUnkept(now *agent.Artifact) {
-	if a.switchedOff() || now != nil && now.Quarantined {
+	if a.SwitchedOff() || now != nil && now.Quarantined {
 		a.unkept = true
 		a.changes = append(a.changes, agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started,
 			Unkept: true})
@@ -172,7 +172,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
-	if heldMeanwhile(a.artifact, now) {
+	if heldMeanwhile(a.Artifact, now) {
 		return a.persistUnkept(now) // a person's operation takes precedence over a forged program
 	}
 	unlooked := a.UnderSwitch() && cand.predecessor == nil && now.Current() != nil
@@ -194,8 +194,8 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		a.generation = g.ID
 	}
 	change.Aside = a.UnderSwitch()
-	if a.terms.Words != nil {
-		change.Words = a.terms.Words.ByPerson
+	if a.Terms.Words != nil {
+		change.Words = a.Terms.Words.ByPerson
 	}
 	if a.drifted != nil {
 		change.Drifted = a.drifted

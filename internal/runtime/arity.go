@@ -87,8 +87,8 @@ func isAre(n int) string {
 
 // ranOn reports whether the predecessor of the requested program accepts calls with this call's arguments.
 func (w *writer) ranOn(q forgeRequest) bool {
-	if q.trigger == widening || w.decision.Reason == selection.ReasonArgsIgnored ||
-		w.decision.Reason == selection.ReasonNotCacheable {
+	if q.trigger == widening || w.Decision.Reason == selection.ReasonArgsIgnored ||
+		w.Decision.Reason == selection.ReasonNotCacheable {
 		return false
 	}
 	fit := w.Fit(q.predecessor.Interface)
@@ -101,9 +101,9 @@ func (w *writer) ranOn(q forgeRequest) bool {
 // arguments in its text proves nothing.
 func (rec *recovery) ignoredAgain(cand *candidate, j judged) {
 	if j.class == agent.ClassOK {
-		rec.countUnkept(rec.artifact)
+		rec.countUnkept(rec.Artifact)
 	}
-	if g := rec.decision.Generation; g != nil && j.class == agent.ClassOK && len(cand.proof.kept) > 0 &&
+	if g := rec.Decision.Generation; g != nil && j.class == agent.ClassOK && len(cand.proof.kept) > 0 &&
 		cand.generation.CacheabilityReason == cacheIgnored {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})

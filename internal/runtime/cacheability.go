@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
@@ -21,7 +22,7 @@ const CacheStable = "stable_method_default"
 // cacheable reports whether the program may answer calls other than the one it was written for, and why. A program
 // that has this call's arguments in its text, or that does not read them, would give a different question the old
 // answer.
-func cacheable(c *Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
+func cacheable(c *call.Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
 	case c.Dispatch():
 		return false, cacheDispatch
@@ -31,7 +32,7 @@ func cacheable(c *Selection, f *report.Facts, takes *agent.Interface) (bool, str
 	default:
 		return false, cacheIgnored
 	}
-	if c.Depth > 0 && !c.terms.Contract.Empty() {
+	if c.Depth > 0 && !c.Terms.Contract.Empty() {
 		return true, cacheDelegated
 	}
 	return true, CacheStable

@@ -46,7 +46,7 @@ type noticed struct {
 func (a *answered) notice() noticed {
 	var n noticed
 	if a.outcome.OK() && a.programSource() != agent.SourceNone {
-		n.weak = evolve.Weak(a.outcome.Value, a.terms.Deliverable(), a.Policy.WeakSuccess)
+		n.weak = evolve.Weak(a.outcome.Value, a.Terms.Deliverable(), a.Policy.WeakSuccess)
 	}
 	n.correction = a.corrects(n.weak)
 	n.state, n.decision = a.lifecycle()
@@ -160,7 +160,7 @@ func (a *answered) countSaved() {
 	if a.source != agent.SourcePersisted || !a.outcome.OK() {
 		return
 	}
-	if g := a.artifact.Find(a.generation); g != nil {
+	if g := a.Artifact.Find(a.generation); g != nil {
 		a.Env.Metrics.Saved(max(1, g.ForgeUsage.ModelRequests), g.ForgeUsage.PromptTokens+g.ForgeUsage.CompletionTokens)
 	}
 }
@@ -183,13 +183,13 @@ func (a *answered) usage() agent.Usage {
 
 // doubted reports whether a person has judged an answer of the stored program wrong.
 func (a *answered) doubted() bool {
-	return a.program != nil && a.source == agent.SourcePersisted && a.artifact.Doubted(a.program.ID)
+	return a.program != nil && a.source == agent.SourcePersisted && a.Artifact.Doubted(a.program.ID)
 }
 
 // reply returns the call's reply, as the client and a later replay get it.
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
-		Selection: a.decision.Logged()}
+		Selection: a.Decision.Logged()}
 	p.Engine, p.Tier = a.last.RanOn(a.facts)
 	p.BuildMs = agent.Milliseconds(a.trail.built)
 	if g := a.program; g != nil {
@@ -245,19 +245,19 @@ func (a *answered) keepContent(kept *remains) {
 // toolChanges counts the use of a registered role. It registers a role with its first program. A role whose entry was
 // lost, for example with a damaged registry, is registered again when a stored program answers.
 func (a *answered) toolChanges(kept *remains) []store.ToolChange {
-	stored := a.source == agent.SourcePersisted && a.artifact != nil
-	if !a.terms.Registered && a.adopting == nil && !stored {
+	stored := a.source == agent.SourcePersisted && a.Artifact != nil
+	if !a.Terms.Registered && a.adopting == nil && !stored {
 		return nil
 	}
 	change := &kept.tool[0]
 	*change = store.ToolChange{Role: a.Role, At: a.Started, Used: 1}
-	if !a.terms.Registered {
+	if !a.Terms.Registered {
 		change.Register, change.IfAbsent, change.ByUse, change.Owner = &agent.Contract{}, true, true, a.Owner
 		if stored {
-			change.Owner = a.artifact.Owner
+			change.Owner = a.Artifact.Owner
 		}
-		if a.terms.Contract != nil {
-			change.Register.Purpose = a.terms.Contract.Purpose
+		if a.Terms.Contract != nil {
+			change.Register.Purpose = a.Terms.Contract.Purpose
 		}
 	}
 	return kept.tool[:]

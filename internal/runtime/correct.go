@@ -164,7 +164,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 		Attempts: was.Attempts + 1}); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	q := correctionRequest(rec.decision.Generation)
+	q := correctionRequest(rec.Decision.Generation)
 	if !rec.Policy.RepairEnabled {
 		q.kind = provider.KindForge
 	}
@@ -220,16 +220,16 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 // heldAlready returns the final state of a correction that needs no model: the judged answer came from an earlier
 // program, and the current one holds every example. It returns nil if a correction is needed.
 func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
-	g := rec.decision.Generation
+	g := rec.Decision.Generation
 	// The judged answer came from this very program.
-	if rec.artifact.Doubted(g.ID) {
+	if rec.Artifact.Doubted(g.ID) {
 		return nil
 	}
 	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
 		return nil
 	}
 	if rec.Policy.ApprovalRequired && !g.Approved || rec.Policy.NewReach == agent.ReachAsk &&
-		rec.artifact.AwaitsReach(g) {
+		rec.Artifact.AwaitsReach(g) {
 		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID,
 			ChangedAnswers: len(g.ChangedAnswers)}
 	}

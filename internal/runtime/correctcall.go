@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
@@ -28,11 +29,12 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 	if g.CallersContract && g.Asked == nil && judged.Role == k.Role {
 		c.Asked = judged.Contract // programs of earlier versions did not store the contract
 	}
-	s := selected{Selection: Selection{Call: &c.Call, artifact: a, decision: selection.Decision{Decision: agent.DecideForge,
-		Reason:     selection.ReasonCorrection,
-		Generation: g}}, r: r}
-	if s.terms, err = c.ResolveTerms(ctx); err == nil && g.CallersContract &&
-		(!s.terms.Own || s.terms.Checked != g.CheckedFingerprint) {
+	s := selected{Selection: call.Selection{Call: &c.Call, Artifact: a,
+		Decision: selection.Decision{Decision: agent.DecideForge,
+			Reason:     selection.ReasonCorrection,
+			Generation: g}}, r: r}
+	if s.Terms, err = c.ResolveTerms(ctx); err == nil && g.CallersContract &&
+		(!s.Terms.Own || s.Terms.Checked != g.CheckedFingerprint) {
 		err = errContractUnknown
 	}
 	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.Policy)}, err

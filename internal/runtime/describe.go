@@ -42,7 +42,7 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 		out = programs.Inferred(facts)
 		w.suit(out, facts)
 	}
-	if q.predecessor == nil || !facts.UsesArgs || w.personAsked() {
+	if q.predecessor == nil || !facts.UsesArgs || w.PersonAsked() {
 		return out, nil
 	}
 	out.Succeed(q.predecessor.Interface)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -12,11 +13,11 @@ import (
 
 // guardFor returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
 // manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
-func guardFor(c *Selection) *attempt.Guard {
-	if c.Policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
+func guardFor(c *call.Selection) *attempt.Guard {
+	if c.Policy.Effects != agent.EffectsEnforce || c.Artifact == nil || c.Artifact.Manifest == nil {
 		return nil
 	}
-	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: c.artifact.Manifest}
+	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: c.Artifact.Manifest}
 }
 
 // unapproved turns a failure that is due to a missing approval into a denial: extrinsic, and for a person to resolve.
@@ -32,10 +33,10 @@ func (j *judged) unapproved(missing *fetch.Approval) {
 // noteReach counts and logs what the run reached, or tried to reach, beyond the manifest of its method.
 func (rec *recovery) noteReach(j *judged) {
 	rec.countWrites(j.Result.Effects.Fetches)
-	if rec.artifact == nil || rec.artifact.Manifest == nil || !j.Touched() {
+	if rec.Artifact == nil || rec.Artifact.Manifest == nil || !j.Touched() {
 		return
 	}
-	lacks, denied := rec.artifact.Manifest.Lacks(j.EffectsOfRun()), agent.Effects{}
+	lacks, denied := rec.Artifact.Manifest.Lacks(j.EffectsOfRun()), agent.Effects{}
 	if j.Guard != nil {
 		denied = j.Guard.Denied
 	}
@@ -84,7 +85,7 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 // namesUnapproved returns a denied attempt if the program of a correction names a host that its method may not reach,
 // or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
 // service.
-func namesUnapproved(c *Selection, g *agent.Generation) *judged {
+func namesUnapproved(c *call.Selection, g *agent.Generation) *judged {
 	guard := guardFor(c)
 	if guard == nil {
 		return nil

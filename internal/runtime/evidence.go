@@ -88,7 +88,7 @@ func (e *evidenceText) quote(owner, format string, args ...any) {
 // contains no instructions.
 func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e := &evidenceText{c: c}
-	a := c.artifact
+	a := c.Artifact
 	e.part(maxReasons)
 	c.describeReach(e)
 	describeReasons(ctx, &c.Selection, e)
@@ -106,7 +106,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 		e.failure(cmp.Or(failing.of, c.Reader()), "the failing run", failureOf(c.Call, failing.Program, failing),
 			maxSample)
 	}
-	if c.switchedOff() { // the rest is about stored programs, which are switched off
+	if c.SwitchedOff() { // the rest is about stored programs, which are switched off
 		e.part(maxRemarks)
 		describeDelegates(ctx, &c.Selection, e, q)
 		return e.parts
@@ -138,26 +138,26 @@ const (
 // describeDiscarded adds why the last candidate was discarded.
 func (c *selected) describeDiscarded(e *evidenceText) {
 	const text = "the last program that was written and discarded"
-	if a := c.artifact; a != nil && len(a.Rejections) > 0 {
+	if a := c.Artifact; a != nil && len(a.Rejections) > 0 {
 		r := &a.Rejections[0]
 		owner, why := cmp.Or(r.Owner, agent.LocalOwner), r.Reason
 		if r.Stage != attempt.StageProof { // a proof's reasons are the daemon's own words
 			errorType, _, _ := strings.Cut(r.Reason, ":")
-			why = c.namedType(errorType)
+			why = c.NamedType(errorType)
 		}
 		e.add(c.Quote(owner, text+" ("+r.Stage+"): "+r.Reason, text+" ("+r.Stage+"): "+why))
 		if r.Hint != "" {
 			e.add(c.Quote(owner, "  "+r.Hint, heldBack(&c.Selection, a.Example(r.Example))))
 		}
 	} else if last, known := c.r.backoffs.last(backoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
-		checked: c.terms.Checked}); known && last.message != "" {
-		e.add(c.Quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
+		checked: c.Terms.Checked}); known && last.message != "" {
+		e.add(c.Quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.NamedType(last.errorType)))
 	}
 }
 
 // heldBack describes the expected answer of an example whose hint the prompt may not show. It returns "" if x is nil or
 // not active.
-func heldBack(c *Selection, x *agent.Example) string {
+func heldBack(c *call.Selection, x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
 	}
@@ -168,7 +168,7 @@ func heldBack(c *Selection, x *agent.Example) string {
 // failure adds a failed run: the error, and what the run fetched. Readers other than the owner see only types and
 // counts.
 func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int) {
-	in := fmt.Sprintf("%s ended in %s", what, e.c.namedType(f.ErrorType))
+	in := fmt.Sprintf("%s ended in %s", what, e.c.NamedType(f.ErrorType))
 	if len(f.Sources) > 0 {
 		in += fmt.Sprintf(", after %d responses from outside", len(f.Sources))
 	}
@@ -194,7 +194,7 @@ func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int)
 // verdict describes an answer that a person judged wrong. If the expected answer became an example, it is public.
 func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	c := e.c
-	x := c.artifact.Example(v.ExampleID)
+	x := c.Artifact.Example(v.ExampleID)
 	shared := x != nil && x.State == agent.ExampleActive
 	input := fmt.Sprintf("args %s kwargs %s", c.Clip(string(jsonenc.Array(v.Args))), c.Clip(string(v.Kwargs)))
 	say := func(text string) {
@@ -206,12 +206,12 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	}
 	form := input
 	if !shared {
-		form = "an input of the form " + c.outlined(v.Args, v.Kwargs)
+		form = "an input of the form " + c.Outlined(v.Args, v.Kwargs)
 	}
 	e.add(c.Quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input,
 		c.Clip(answerText(v.Got, v.GotErrorType))),
 		fmt.Sprintf("a person called an answer wrong: %s, answered with %s", form,
-			c.outlinedAnswer(v.Got, v.GotErrorType))))
+			c.OutlinedAnswer(v.Got, v.GotErrorType))))
 	switch {
 	case v.Expected != nil:
 		say("  the right answer is " + c.Clip(string(v.Expected)))

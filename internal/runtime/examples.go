@@ -76,7 +76,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 }
 
 // outdated reports whether the example rests on recordings of a source that has changed since.
-func outdated(c *Selection, x *agent.Example, adaptive bool) bool {
+func outdated(c *call.Selection, x *agent.Example, adaptive bool) bool {
 	if x.Effects == nil {
 		return false
 	}
@@ -84,7 +84,7 @@ func outdated(c *Selection, x *agent.Example, adaptive bool) bool {
 	for i := range sources {
 		sources[i] = classify.WithoutQuery(sources[i])
 	}
-	return adaptive && len(sources) > 0 || c.artifact.DriftedSince(sources, x.Recorded())
+	return adaptive && len(sources) > 0 || c.Artifact.DriftedSince(sources, x.Recorded())
 }
 
 // skips reports whether a run proves nothing about the program: it asked for effects that were not recorded or, in a
@@ -129,8 +129,8 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 	how := exampleRun{adaptive: adaptive, denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
-	active := c.artifact.ActiveExamples()
-	cand.proof.examples = examplesDigest(c.artifact)
+	active := c.Artifact.ActiveExamples()
+	cand.proof.examples = examplesDigest(c.Artifact)
 	for i := range active {
 		x := &active[i]
 		r := c.runExample(ctx, &cand.generation, x, how)
@@ -146,7 +146,7 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 
 // proveWrongs runs the candidate on the inputs whose answers people judged wrong without giving the right one.
 func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judged {
-	for i, v := range c.artifact.UnexplainedWrongs() {
+	for i, v := range c.Artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args,
 			Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
 		if v.Got == nil {
@@ -161,7 +161,7 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 }
 
 // wrongAgain marks the attempt as one that gives an answer which a person judged wrong.
-func wrongAgain(c *Selection, a *judged, v *agent.Verdict) *judged {
+func wrongAgain(c *call.Selection, a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
 	breaksExample(c.Call, a)
 	a.hint = c.Quote(a.of, fmt.Sprintf(
@@ -169,7 +169,7 @@ func wrongAgain(c *Selection, a *judged, v *agent.Verdict) *judged {
 		c.Clip(string(jsonenc.Array(v.Args))), c.Clip(string(v.Kwargs)), c.Clip(got),
 		c.Clip(answerText(v.Got, v.GotErrorType)), v.Note),
 		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong",
-			c.outlined(v.Args, v.Kwargs)))
+			c.Outlined(v.Args, v.Kwargs)))
 	return a
 }
 

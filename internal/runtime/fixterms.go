@@ -12,7 +12,7 @@ import (
 // fixTerms returns what the gate needs to know about a program in order to fix it.
 func (w *writer) fixTerms(d agent.Declaration) report.Terms {
 	t := report.Terms{Method: w.Method, Null: aboutNull(string(d.Returns))}
-	if k := w.terms.Contract; k != nil {
+	if k := w.Terms.Contract; k != nil {
 		t.Returns, t.Required = returnedType(k.Deliverable), required(k.Deliverable)
 		t.Null = t.Null || aboutNull(k.Purpose) || aboutNull(string(k.Deliverable)) || aboutNull(string(k.Acceptance))
 	}

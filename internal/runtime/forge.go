@@ -123,7 +123,7 @@ type rejected struct {
 
 // reject records the program in its artifact, if there is one.
 func (rec *recovery) reject(r rejected, repairFailed bool) {
-	if rec.artifact == nil {
+	if rec.Artifact == nil {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, RepairFailed: repairFailed,
@@ -157,8 +157,8 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 
 // forge asks a model for a new program and runs it. A failing program is repaired within the call's retry budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
-	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(),
-		recheck: rec.decision.Reason == selection.ReasonPurposeChanged}
+	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.Alone(),
+		recheck: rec.Decision.Reason == selection.ReasonPurposeChanged}
 	for {
 		cand, out := rec.obtain(ctx, q)
 		switch {
@@ -223,32 +223,16 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 
 // countExhaustion records in the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
-	if rec.artifact != nil && stage == attempt.StageOutcome && rec.Policy.RepairEnabled && !rec.UnderSwitch() {
+	if rec.Artifact != nil && stage == attempt.StageOutcome && rec.Policy.RepairEnabled && !rec.UnderSwitch() {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }
 
-// alone reports whether the program is for this call only: a switch demands a new program each time, or the method's
-// programs answer a single question each.
-func (s *Selection) alone() bool {
-	switch s.decision.Reason {
-	case selection.ReasonDispatch, selection.ReasonNotCacheable:
-		return true
-	}
-	return s.switchedOff() || s.Dispatch()
-}
-
-// personAsked reports whether a person requested the program, by a regeneration or by a verdict. Such a program may
-// answer differently from its predecessor.
-func (s *Selection) personAsked() bool {
-	return s.decision.Reason == selection.ReasonRequested || s.decision.Reason == selection.ReasonCorrection
-}
-
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
-	if broken := rec.prove(ctx, cand, rec.adaptive, rec.personAsked()); broken != nil {
+	if broken := rec.prove(ctx, cand, rec.adaptive, rec.PersonAsked()); broken != nil {
 		return *broken
 	}
 	if rec.Policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
@@ -13,11 +14,11 @@ func (r *Runtime) ForgetFailures(role, method string) {
 }
 
 // keyOfBackoff returns the key under which failures to forge for this call count.
-func keyOfBackoff(s *Selection) backoffKey {
-	k := backoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, checked: s.terms.Checked}
+func keyOfBackoff(s *call.Selection) backoffKey {
+	k := backoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, checked: s.Terms.Checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
-	if s.decision.Reason == selection.ReasonPurposeChanged {
-		k.words = s.terms.RegisteredWords()
+	if s.Decision.Reason == selection.ReasonPurposeChanged {
+		k.words = s.Terms.RegisteredWords()
 	}
 	return k
 }
@@ -25,7 +26,7 @@ func keyOfBackoff(s *Selection) backoffKey {
 // backingOff returns the delay during which this call must not forge. It returns false if there is none, or if a held
 // candidate may run.
 func (s *selected) backingOff() (backoff, bool) {
-	if s.alone() {
+	if s.Alone() {
 		return backoff{}, false
 	}
 	wait, yes := s.r.backoffs.waiting(keyOfBackoff(&s.Selection), s.Env.Now())
@@ -37,7 +38,7 @@ func (s *selected) backingOff() (backoff, bool) {
 func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	errorType := wait.errorType
 	if wait.owner != rec.Reader() {
-		errorType = rec.namedType(errorType)
+		errorType = rec.NamedType(errorType)
 	}
 	o := agent.Failed(errorType, "no program could be had for this method a moment ago; it is tried again later")
 	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.Env.Now()).Milliseconds()}
@@ -59,10 +60,10 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
 	switch {
 	case rec.slow:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader(), waited: rec.patience()})
-	case rec.decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
+		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader(), waited: rec.Patience()})
+	case rec.Decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
 		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader()})
-	case rec.alone(), rec.outage:
+	case rec.Alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
 	case !forged || o.OK():
@@ -110,14 +111,14 @@ func (rec *recovery) clearBackoff() {
 	if len(rec.trail.failures) > 0 { // the failure of the replaced program
 		failed.errorType = rec.trail.failures[0].ErrorType
 	}
-	lasted := rec.decision.Generation.SuccessCount >= agent.Window
+	lasted := rec.Decision.Generation.SuccessCount >= agent.Window
 	rec.r.backoffs.patched(keyOfBackoff(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
-	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.artifact)
+	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 }
 
 // patches reports whether the new program is a patch: it replaces one that failed.
 func (rec *recovery) patches() bool {
-	d := &rec.decision
+	d := &rec.Decision
 	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == selection.ReasonDegraded ||
 		d.Reason == selection.ReasonUnproven)
 }
@@ -136,12 +137,12 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	o.ErrorMessage, o.Metadata = rec.Mask(o.ErrorMessage), rec.MaskData(o.Metadata)
 	until := rec.r.backoffs.failed(keyOfBackoff(&rec.Selection), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
 		owner: rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.artifact)
-	if !rec.personAsked() || rec.artifact == nil {
+	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	if !rec.PersonAsked() || rec.Artifact == nil {
 		return
 	}
-	c := failedCorrection(rec.artifact.Correction, o, until)
-	if rec.decision.Reason == selection.ReasonCorrection && c.Attempts >= maxCorrections {
+	c := failedCorrection(rec.Artifact.Correction, o, until)
+	if rec.Decision.Reason == selection.ReasonCorrection && c.Attempts >= maxCorrections {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
 	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
@@ -154,7 +155,7 @@ func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
 	rec.r.backoffs.failed(keyOfBackoff(&rec.Selection), lapse{errorType: o.ErrorType, owner: rec.Reader()}, rec.fresh,
 		rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.artifact)
+	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 }
 
 // heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, and nil
@@ -164,10 +165,10 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(keyOfBackoff(&rec.Selection), rec.terms.Fingerprint, rec.Env.Now())
-	if cand == nil || cand.generation.Reworded(rec.terms.RegisteredWords()) ||
+	cand := rec.r.backoffs.held(keyOfBackoff(&rec.Selection), rec.Terms.Fingerprint, rec.Env.Now())
+	if cand == nil || cand.generation.Reworded(rec.Terms.RegisteredWords()) ||
 		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
-		!cand.proof.holds(cand.predecessor, rec.artifact) {
+		!cand.proof.holds(cand.predecessor, rec.Artifact) {
 		return nil
 	}
 	rec.reused = true

@@ -53,7 +53,7 @@ func (j *judged) served() bool {
 
 // judge turns a run into an outcome, checks it against the contract, and classifies a failure by evidence. The evidence
 // includes the shapes of what the program received now and at its last ok run.
-func judge(ctx context.Context, s *Selection, a attempt.Attempt) judged {
+func judge(ctx context.Context, s *call.Selection, a attempt.Attempt) judged {
 	j := judged{Attempt: a, stage: attempt.StageExecution}
 	res := &a.Result
 	e := classify.Evidence{ModelFailed: a.ModelFailed, NoRoom: a.NoRoom, Fetches: res.Effects.Fetches, Nested: a.Nested,
@@ -164,8 +164,8 @@ func answeredInput(c *call.Call, j judged) string {
 }
 
 // keepsContract checks a value against the schema, if there is one, in the owner's share of heavy work.
-func keepsContract(ctx context.Context, s *Selection, j *judged) (err error) {
-	if s.terms.Schema == nil {
+func keepsContract(ctx context.Context, s *call.Selection, j *judged) (err error) {
+	if s.Terms.Schema == nil {
 		return nil
 	}
 	owner, weight := s.Env.Owner(s.Owner), len(j.Result.Value)
@@ -173,14 +173,14 @@ func keepsContract(ctx context.Context, s *Selection, j *judged) (err error) {
 		return err
 	}
 	defer s.Env.Heavy.Leave(owner, weight)
-	j.violation, err = s.terms.Schema.CheckCall(ctx, j.Result.Value, s.Args, s.Kwargs)
+	j.violation, err = s.Terms.Schema.CheckCall(ctx, j.Result.Value, s.Args, s.Kwargs)
 	j.checked = err == nil
 	return err
 }
 
 // checkValue checks a value against the contract, and a null against what the program declares. An error means that the
 // call ended meanwhile.
-func checkValue(ctx context.Context, s *Selection, j *judged) error {
+func checkValue(ctx context.Context, s *call.Selection, j *judged) error {
 	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.Result.Value}
 	if err := keepsContract(ctx, s, j); err != nil {
 		return err
@@ -198,7 +198,7 @@ func checkValue(ctx context.Context, s *Selection, j *judged) error {
 
 // judgeNull judges a null. It is not a valid answer of a program that prints, or that declares to return something
 // else.
-func judgeNull(s *Selection, j *judged) {
+func judgeNull(s *call.Selection, j *judged) {
 	prints := j.Result.Facts != nil && j.Result.Facts.Prints
 	switch {
 	case !j.outcome.OK():

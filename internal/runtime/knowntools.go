@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -31,7 +32,7 @@ const (
 // program to repair or replace calls come first. Then follow the call's own role and the tools that share a word with
 // the task, ordered by utility times relevance. If there are fewer than five, the best others are added by their names
 // alone.
-func knownTools(ctx context.Context, c *Selection, q forgeRequest) []prompt.Tool {
+func knownTools(ctx context.Context, c *call.Selection, q forgeRequest) []prompt.Tool {
 	limit := c.Policy.KnownToolsPromptLimit
 	if limit == 0 {
 		return nil
@@ -74,7 +75,7 @@ func knownTools(ctx context.Context, c *Selection, q forgeRequest) []prompt.Tool
 
 // rankedTools returns the best-ranked tools, followed by the called tools that do not rank that high. If the policy
 // switches off a role's programs, all but one of its methods are removed, so its methods do not make it relevant.
-func rankedTools(ctx context.Context, c *Selection, called []store.Target) ([]store.RankedTool, error) {
+func rankedTools(ctx context.Context, c *call.Selection, called []store.Target) ([]store.RankedTool, error) {
 	now := c.Env.Now()
 	ranked, err := c.Env.Store.RankTools(ctx, now, maxConsidered)
 	if err != nil {
@@ -108,7 +109,7 @@ func signatureOf(method string, f *agent.Interface) string {
 }
 
 // knownSignature returns the method's signature, or "" if it is unknown.
-func knownSignature(ctx context.Context, c *Selection, role, method string) string {
+func knownSignature(ctx context.Context, c *call.Selection, role, method string) string {
 	t, _ := c.Env.Store.Tool(ctx, role) // a missing tool counts as not made by a person
 	t.Role = role
 	if f := c.Registry(1).Method(ctx, &t, method).Takes; f != nil {
@@ -122,7 +123,7 @@ type task map[string]int
 
 // taskWords returns the words of the role, the method, the purpose and the argument names, and with half the weight the
 // words of the arguments' values.
-func taskWords(c *Selection) task {
+func taskWords(c *call.Selection) task {
 	words := task{}
 	left := maxArgumentText
 	for _, raw := range append(c.Args[:len(c.Args):len(c.Args)], c.Kwargs) {
@@ -134,7 +135,7 @@ func taskWords(c *Selection) task {
 	}
 	words.add(c.Role, 2)
 	words.add(c.Method, 2)
-	if k := c.terms.Contract; k != nil {
+	if k := c.Terms.Contract; k != nil {
 		words.add(agent.Clip(k.Purpose, 2000), 2)
 	}
 	names := agent.Keywords(c.Kwargs)

@@ -66,8 +66,8 @@ func (a *answered) lifecycle() (state, decision string) {
 			state = after(state, onFirstOK)
 		}
 		return state, ""
-	case g == nil && a.artifact != nil:
-		return a.artifact.LifecycleState, ""
+	case g == nil && a.Artifact != nil:
+		return a.Artifact.LifecycleState, ""
 	case g == nil:
 		return agent.StateCandidate, ""
 	}
@@ -76,10 +76,10 @@ func (a *answered) lifecycle() (state, decision string) {
 
 // storedProgram returns the stored generation that answered, or nil.
 func (a *answered) storedProgram() *agent.Generation {
-	if a.artifact == nil || a.source != agent.SourcePersisted {
+	if a.Artifact == nil || a.source != agent.SourcePersisted {
 		return nil
 	}
-	return a.artifact.Find(a.generation)
+	return a.Artifact.Find(a.generation)
 }
 
 // callerOf returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
@@ -94,7 +94,7 @@ func callerOf(c *call.Call, g *agent.Generation) string {
 // demote degrades the stored generations that this call's failures cause to be degraded. It returns the new state of
 // the generation that answered, or "" if that one is not degraded. The artifact is copied only for failing calls.
 func (a *answered) demote() (state, decision string) {
-	if a.artifact == nil || !a.gated() {
+	if a.Artifact == nil || !a.gated() {
 		return "", ""
 	}
 	for i := range a.changes {
@@ -104,14 +104,14 @@ func (a *answered) demote() (state, decision string) {
 		}
 		id := change.ResultOf
 		if id == "" {
-			id = a.artifact.CurrentID
+			id = a.Artifact.CurrentID
 		}
-		was, is := a.artifact.Find(id), a.artifact.Apply(*change).Find(id)
+		was, is := a.Artifact.Find(id), a.Artifact.Apply(*change).Find(id)
 		if was == nil || is == nil || !selection.Degraded(is, a.Policy.Degraded) {
 			continue
 		}
-		next := after(a.artifact.StateOf(was), onFailing)
-		if next != a.artifact.StateOf(was) {
+		next := after(a.Artifact.StateOf(was), onFailing)
+		if next != a.Artifact.StateOf(was) {
 			change.State = next
 		}
 		if id == a.generation {
@@ -126,7 +126,7 @@ func (a *answered) gated() bool { return a.Policy.Promotion.Shadow || a.Policy.P
 
 // promote promotes the generation that answered, if its first ok value or the gates allow it.
 func (a *answered) promote(g *agent.Generation) (state, decision string) {
-	state = a.artifact.StateOf(g)
+	state = a.Artifact.StateOf(g)
 	if !a.outcome.OK() || len(a.changes) == 0 {
 		return state, decideHold
 	}
@@ -135,7 +135,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	case agent.StateCandidate:
 		next = after(state, onFirstOK) // the store itself makes this transition when it counts the call
 	case agent.StateProbation, agent.StateDegraded:
-		if a.gated() && g.ID == a.artifact.CurrentID && promotable(a.artifact, a.Session.ID, a.Policy) {
+		if a.gated() && g.ID == a.Artifact.CurrentID && promotable(a.Artifact, a.Session.ID, a.Policy) {
 			next = after(state, onGates)
 			a.changes[len(a.changes)-1].State = next
 		}

@@ -20,10 +20,10 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored &&
 			a.last.Authored[o.ErrorType],
-		ContractSource: a.terms.Source, ContractFingerprint: a.terms.Fingerprint,
+		ContractSource: a.Terms.Source, ContractFingerprint: a.Terms.Fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
-		Selection: a.decision.Logged(),
+		Selection: a.Decision.Logged(),
 		AttemptID: a.last.ID, AttemptStage: a.last.stage, AttemptFailures: t.failures,
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
 		OutcomeRepairAttempts: t.outcomeRepairs,
@@ -133,10 +133,10 @@ func (a *answered) replayable(e *agent.LogEntry) {
 // debug adds prompts and the context, which the log keeps only for sessions with Debug set.
 func (a *answered) debug(e *agent.LogEntry) {
 	e.SystemPrompt, e.UserPrompt = a.trail.system, a.trail.user
-	if raw, err := json.Marshal(a.memory); err == nil && len(a.memory) > 0 {
+	if raw, err := json.Marshal(a.Memory); err == nil && len(a.Memory) > 0 {
 		e.Context = raw
 	}
-	if raw, ok := a.memory[attempt.HistoryKey]; ok && agent.Kind(raw) != "array" {
+	if raw, ok := a.Memory[attempt.HistoryKey]; ok && agent.Kind(raw) != "array" {
 		e.Warnings = append(e.Warnings,
 			"conversation_history in the context is no array: programs see the session's own records")
 	}

@@ -16,7 +16,7 @@ import (
 // stored.
 type nester struct{ r *Runtime }
 
-// Nest implements runNester.
+// Nest implements attempt.Nester.
 func (x nester) Nest(ctx context.Context, q attempt.Nesting) attempt.Nested {
 	n, refused := x.open(ctx, q)
 	if n == nil {
@@ -30,9 +30,8 @@ func (x nester) Nest(ctx context.Context, q attempt.Nesting) attempt.Nested {
 	}
 	defer x.r.leave(n)
 	done := n.answer(&n.Life)
-	a := attempt.Nested{ErrorType: done.outcome.ErrorType, Excused: attempt.Excused{done.blames(),
-		done.outcome.Retriable},
-		Misfit: done.last.Misfit}
+	a := attempt.Nested{ErrorType: done.outcome.ErrorType, Misfit: done.last.Misfit,
+		Excused: attempt.Excused{Class: done.blames(), Retriable: done.outcome.Retriable}}
 	a.Outcome = n.commitNested(done)
 	a.NoRoom = done.last.NoRoom || storage.IsFull(&a.Outcome)
 	if !a.Outcome.OK() {
@@ -45,7 +44,7 @@ func (x nester) Nest(ctx context.Context, q attempt.Nesting) attempt.Nested {
 	return a
 }
 
-// Refuse implements runNester.
+// Refuse implements attempt.Nester.
 func (x nester) Refuse(ctx context.Context, q attempt.Nesting, reason string) attempt.Nested {
 	n, refused := x.open(ctx, q)
 	if n == nil {
@@ -54,20 +53,20 @@ func (x nester) Refuse(ctx context.Context, q attempt.Nesting, reason string) at
 	return attempt.Nested{Outcome: n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))}
 }
 
-// NestDry implements runNester.
+// NestDry implements attempt.Nester.
 func (x nester) NestDry(ctx context.Context, q attempt.Nesting, noFetch bool) (o agent.Outcome, refused bool) {
 	n := x.nested(q)
 	if over := n.OverBudget(); over != "" {
 		return agent.Failed(agent.ErrBudgetExceeded, over), false
 	}
 	s, err := n.choose(ctx)
-	g := s.decision.Generation
+	g := s.Decision.Generation
 	switch {
 	case err != nil:
 		return agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call"), false
-	case s.decision.Fallback != nil:
-		g = s.decision.Fallback
-	case s.decision.Decision != agent.DecideRun:
+	case s.Decision.Fallback != nil:
+		g = s.Decision.Fallback
+	case s.Decision.Decision != agent.DecideRun:
 		return agent.Failed(agent.ErrDenied,
 			"no program serves "+q.Role+"."+q.Method+", and none is forged for a dry run"), true
 	}
@@ -81,7 +80,7 @@ func (x nester) NestDry(ctx context.Context, q attempt.Nesting, noFetch bool) (o
 func (a *answered) blames() agent.Class {
 	switch {
 	case a.outcome.OK():
-	case a.decision.Decision == agent.DecideRefuse:
+	case a.Decision.Decision == agent.DecideRefuse:
 		return agent.ClassExtrinsic
 	case a.class == agent.ClassExtrinsic || a.class == agent.ClassIntrinsic || a.class == agent.ClassAdaptive:
 		return a.class
@@ -125,7 +124,7 @@ func (x nester) nested(q attempt.Nesting) *opened {
 
 // refusal answers a nested call that is not made.
 func (c *opened) refusal(o agent.Outcome) *answered {
-	return &answered{open: c, selected: selected{Selection: Selection{Call: &c.Call}, r: c.r}, outcome: o}
+	return &answered{open: c, selected: selected{Selection: call.Selection{Call: &c.Call}, r: c.r}, outcome: o}
 }
 
 // commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an

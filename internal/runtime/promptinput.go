@@ -24,11 +24,11 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	args, kwargs := c.WithoutInputHistory()
 	in := prompt.Input{Owner: c.Reader(), Kind: o.kind, Role: c.Role, Method: c.Method, Args: args, Kwargs: kwargs,
-		Depth: c.Depth, Contract: c.terms.Contract,
+		Depth: c.Depth, Contract: c.Terms.Contract,
 		KnownTools: knownTools(ctx, &c.Selection, o), Connections: connectionsFor(ctx, &c.Selection),
 		Patterns: patternsFor(ctx, &c.Selection),
 		Dialect:  c.Env.Dialect, FetchMax: c.Env.FetchMax, Fetches: c.Policy.FetchesPerCall,
-		ModelContext: modelContext(c.Call), ContextKeys: contextShapes(c.memory),
+		ModelContext: modelContext(c.Call), ContextKeys: contextShapes(c.Memory),
 		HistoryInput: c.InputHistory != nil, HistoryTurns: c.HistoryMessages(), OneOff: c.Dispatch(),
 		Wish: c.Mask(wishOf(&c.Selection)), Evidence: c.evidence(ctx, o), Examples: shownExamples(&c.Selection)}
 	files := fileRefs(c.Call)
@@ -37,8 +37,8 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	if c.Dispatch() {
 		in.Turns = spokenTurns(ctx, &c.Selection)
 	}
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != selection.ReasonChecksum &&
-		c.Policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.Decision.Reason != selection.ReasonChecksum &&
+		c.Policy.FixturesEnabled && !c.SwitchedOff() && !c.Rewrites() {
 		in.Earlier = g.Code // the program will be held to recorded answers that the model cannot know
 	}
 	if o.mayKeep() {
@@ -89,11 +89,11 @@ const (
 
 // wishOf returns the reason that an operator gave for requesting a new program, or "". Reasons that the daemon filled
 // in are left out, because they mean nothing to a model.
-func wishOf(c *Selection) string {
-	if c.decision.Reason != selection.ReasonRequested || c.artifact == nil {
+func wishOf(c *call.Selection) string {
+	if c.Decision.Reason != selection.ReasonRequested || c.Artifact == nil {
 		return ""
 	}
-	reason := c.artifact.ForceRegenerate
+	reason := c.Artifact.ForceRegenerate
 	if reason == RegenerateRequested || strings.HasPrefix(reason, ReforgePrefix) {
 		return ""
 	}
@@ -101,7 +101,7 @@ func wishOf(c *Selection) string {
 }
 
 // previewHistory gives the model the number of records and a summary of the latest ones, without their values.
-func previewHistory(ctx context.Context, c *Selection, in *prompt.Input) {
+func previewHistory(ctx context.Context, c *call.Selection, in *prompt.Input) {
 	page, err := c.Env.Store.History(ctx, c.Session.ID, attempt.WholeHistory(false))
 	if err != nil {
 		in.HistoryCount = -1
@@ -125,7 +125,7 @@ const maxSpokenTurns = 10
 
 // spokenTurns returns the session's latest calls with their arguments and values, secrets masked, because free text
 // often refers to earlier turns. It returns none if the policy shows no history.
-func spokenTurns(ctx context.Context, c *Selection) []prompt.Turn {
+func spokenTurns(ctx context.Context, c *call.Selection) []prompt.Turn {
 	if c.Policy.HistoryPreviewLimit == 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func spokenTurns(ctx context.Context, c *Selection) []prompt.Turn {
 }
 
 // connectionsFor returns the connections that programs of the role may use.
-func connectionsFor(ctx context.Context, c *Selection) []prompt.Connection {
+func connectionsFor(ctx context.Context, c *call.Selection) []prompt.Connection {
 	all, err := c.Env.Store.ListConnections(ctx)
 	if err != nil {
 		return nil
@@ -171,7 +171,7 @@ func connectionsFor(ctx context.Context, c *Selection) []prompt.Connection {
 
 // addressesOf returns how programs begin URLs of the connection's hosts. For a connection that is a whole URL, it
 // returns the connection's name.
-func addressesOf(c *Selection, x *agent.Connection) []string {
+func addressesOf(c *call.Selection, x *agent.Connection) []string {
 	if x.Auth.Type == agent.AuthURL {
 		return []string{agent.ConnectionScheme + ":" + x.Name}
 	}
@@ -199,7 +199,7 @@ func promptTexts(messages []provider.Message) (system, user string) {
 }
 
 // patternsFor describes, for the model of a root call, the capabilities that programs of this role needed repeatedly.
-func patternsFor(ctx context.Context, c *Selection) []string {
+func patternsFor(ctx context.Context, c *call.Selection) []string {
 	if c.Depth > 0 {
 		return nil
 	}
@@ -215,9 +215,9 @@ func patternsFor(ctx context.Context, c *Selection) []string {
 const maxShownExamples = 3
 
 // shownExamples returns the examples that the model sees, secrets masked.
-func shownExamples(c *Selection) []prompt.Example {
+func shownExamples(c *call.Selection) []prompt.Example {
 	var out []prompt.Example
-	for _, x := range c.artifact.ActiveExamples() {
+	for _, x := range c.Artifact.ActiveExamples() {
 		if len(out) == maxShownExamples {
 			break
 		}

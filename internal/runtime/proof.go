@@ -34,7 +34,7 @@ type proof struct {
 // fixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
-func fixtureOf(c *Selection, g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
+func fixtureOf(c *call.Selection, g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
 	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.Result.Effects.Truncated ||
 		c.InputHistory != nil {
@@ -51,7 +51,7 @@ func fixtureOf(c *Selection, g *agent.Generation, a judged) (f *agent.Fixture, m
 	facts := a.Result.Facts
 	if facts == nil || facts.NamesHistory() || facts.UsesContent || !g.Cacheable ||
 		hasInput(a.Takes, g.Fixtures, in.Args, in.Kwargs) ||
-		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.Args, in.Kwargs) {
+		c.Artifact.Doubted(g.ID) && c.Artifact.CalledWrong(in.Args, in.Kwargs) {
 		return nil, false
 	}
 	f = &agent.Fixture{CallID: c.ID, SessionID: c.Session.ID, Owner: agent.LoggedOwner(c.Session.Owner), Args: in.Args,
@@ -62,8 +62,8 @@ func fixtureOf(c *Selection, g *agent.Generation, a judged) (f *agent.Fixture, m
 	if size += len(f.Value) + len(f.Effects); size > agent.MaxFixtureBytes {
 		return nil, false
 	}
-	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.memory) > 0 {
-		raw, err := json.Marshal(c.memory)
+	if len(facts.ContextReads)+len(facts.ContextWrites) > 0 && len(c.Memory) > 0 {
+		raw, err := json.Marshal(c.Memory)
 		if err != nil || size+len(raw) > agent.MaxFixtureBytes {
 			return nil, false
 		}
@@ -107,10 +107,10 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
-	if broken != nil && broken.example != "" && c.decision.Reason == selection.ReasonPurposeChanged && !cand.keeps {
+	if broken != nil && broken.example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.keeps {
 		broken = now.onlyExamples(ctx, cand, broken)
 	}
-	if broken == nil && !c.switchedOff() {
+	if broken == nil && !c.SwitchedOff() {
 		broken = now.proveFixtures(ctx, cand, adaptive, mayChange)
 	}
 	if broken != nil && broken.class != agent.ClassIntrinsic {
@@ -146,7 +146,7 @@ func proofFor(c *call.Call, found *judged) *judged {
 func (c *selected) refreshed(ctx context.Context) *selected {
 	now := *c
 	if a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method); err == nil {
-		now.artifact = a
+		now.Artifact = a
 	}
 	return &now
 }
@@ -166,16 +166,16 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
-	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined ||
-		c.rewrites() {
+	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
+		c.Rewrites() {
 		return nil
 	}
-	if c.terms.Checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.terms.Checked) {
+	if c.Terms.Checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.Terms.Checked) {
 		return nil // the predecessor answered callers with a different contract
 	}
 	p.fixtured = true
 	predecessor := cand.predecessor
-	if now := c.artifact; now != nil && now.Find(predecessor.ID) != nil {
+	if now := c.Artifact; now != nil && now.Find(predecessor.ID) != nil {
 		predecessor = now.Find(predecessor.ID)
 	}
 	fixtures, interrupted := c.inherited(ctx, predecessor)
@@ -209,12 +209,12 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 // they gained while it waited for approval. It returns an attempt if a run was interrupted.
 func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judged) {
 	all := slices.Clip(predecessor.Fixtures)
-	if c.artifact == nil {
+	if c.Artifact == nil {
 		return all, nil
 	}
 	itself := &candidate{generation: *predecessor}
-	for g, left := predecessor, len(c.artifact.Generations); g.ParentID != nil && left > 0; left-- {
-		if g = c.artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
+	for g, left := predecessor, len(c.Artifact.Generations); g.ParentID != nil && left > 0; left-- {
+		if g = c.Artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
 			g.MadeFor.Digest != predecessor.MadeFor.Digest {
 			break // made for another purpose
 		}
@@ -239,27 +239,27 @@ func (p *proof) fixtures() []agent.Fixture { return append(slices.Clip(p.kept), 
 
 // binds reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
 // value, if the fixture rests on a response that has changed shape, or if a person expects another answer.
-func binds(c *Selection, f agent.Fixture, adaptive bool) bool {
+func binds(c *call.Selection, f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 || contradicted(c, f) {
 		return false
 	}
-	return c.terms.Schema == nil || c.terms.Schema.Check(f.Value) == nil
+	return c.Terms.Schema == nil || c.Terms.Schema.Check(f.Value) == nil
 }
 
 // contradicted reports whether an example demands an answer other than the fixture's or, if no example has that input,
 // whether a person judged the fixture's answer wrong.
-func contradicted(c *Selection, f agent.Fixture) bool {
-	if c.artifact == nil {
+func contradicted(c *call.Selection, f agent.Fixture) bool {
+	if c.Artifact == nil {
 		return false
 	}
 	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
-	for _, x := range c.artifact.ActiveExamples() {
-		if c.artifact.SameInput(x.Args, x.Kwargs, f.Args, f.Kwargs) {
+	for _, x := range c.Artifact.ActiveExamples() {
+		if c.Artifact.SameInput(x.Args, x.Kwargs, f.Args, f.Kwargs) {
 			return !outdated(c, &x, false) && !Meets(was, &x)
 		}
 	}
-	return slices.ContainsFunc(c.artifact.Verdicts, func(v agent.Verdict) bool {
-		return v.Wrong() && c.artifact.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && equal.Exact(v.Got, f.Value)
+	return slices.ContainsFunc(c.Artifact.Verdicts, func(v agent.Verdict) bool {
+		return v.Wrong() && c.Artifact.SameInput(v.Args, v.Kwargs, f.Args, f.Kwargs) && equal.Exact(v.Got, f.Value)
 	})
 }
 

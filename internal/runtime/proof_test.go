@@ -63,7 +63,8 @@ func TestFixture(t *testing.T) {
 	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{Selection: Selection{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"), Kwargs: json.RawMessage("{}")}, artifact: selectiontest.Artifact(nil)}}
+		c.s = &selected{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"),
+			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.Result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
@@ -77,7 +78,7 @@ func TestFixture(t *testing.T) {
 		}
 	}
 	c := make1()
-	c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
+	c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 	if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
 		string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
@@ -88,7 +89,7 @@ func TestFixture(t *testing.T) {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
 	}
-	c.s.memory = nil
+	c.s.Memory = nil
 	if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil {
 		t.Errorf("an empty context: %s", f.Context)
 	}
@@ -106,7 +107,7 @@ func TestFixture(t *testing.T) {
 		}
 		c = make1()
 		c.attempt.Result.Facts.ContextReads = []string{"k"}
-		c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
+		c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
 		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
@@ -147,7 +148,8 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{Selection: Selection{Call: &call.Call{}, terms: call.Terms{Schema: tt.schema}, artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}
+		s := &selected{Selection: call.Selection{Call: &call.Call{}, Terms: call.Terms{Schema: tt.schema},
+			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}
 		if got := binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

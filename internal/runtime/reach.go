@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
@@ -19,22 +20,22 @@ type reach struct {
 
 // asksApproval reports whether a successor of the generation needs approval if it reaches further. A program for a
 // single call, as a switch or the method demands it, has no predecessor in this sense.
-func asksApproval(c *Selection, predecessor *agent.Generation) bool {
-	return c.Policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
+func asksApproval(c *call.Selection, predecessor *agent.Generation) bool {
+	return c.Policy.NewReach == agent.ReachAsk && predecessor != nil && c.Artifact != nil && !c.Alone()
 }
 
 // reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
 // waits for approval, its nearest approved ancestor counts instead.
-func reachBefore(ctx context.Context, c *Selection, g *agent.Generation) *reach {
+func reachBefore(ctx context.Context, c *call.Selection, g *agent.Generation) *reach {
 	if !asksApproval(c, g) {
 		return nil
 	}
-	for left := len(c.artifact.Generations); g != nil && c.artifact.AwaitsReach(g) && g.ParentID != nil &&
+	for left := len(c.Artifact.Generations); g != nil && c.Artifact.AwaitsReach(g) && g.ParentID != nil &&
 		left > 0; left-- {
-		g = c.artifact.Find(*g.ParentID)
+		g = c.Artifact.Find(*g.ParentID)
 	}
-	b := &reach{program: c.reached}
-	if m := c.artifact.Manifest; m != nil {
+	b := &reach{program: c.Reached}
+	if m := c.Artifact.Manifest; m != nil {
 		b.manifest = *m
 	}
 	if g == nil {
@@ -71,7 +72,7 @@ func (b *reach) all() *agent.Manifest {
 
 // guardOfCandidate returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise
 // the predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func guardOfCandidate(c *Selection, cand *candidate) *attempt.Guard {
+func guardOfCandidate(c *call.Selection, cand *candidate) *attempt.Guard {
 	if g := guardFor(c); g != nil || cand.reach == nil {
 		return g
 	}
@@ -97,11 +98,11 @@ func (c *selected) describeReach(e *evidenceText) {
 		all := b.manifest.With(&b.program)
 		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
 	}
-	if c.artifact == nil {
+	if c.Artifact == nil {
 		return
 	}
-	for _, g := range c.artifact.Generations {
-		if g.ID != c.artifact.CurrentID && c.artifact.AwaitsReach(g) {
+	for _, g := range c.Artifact.Generations {
+		if g.ID != c.Artifact.CurrentID && c.Artifact.AwaitsReach(g) {
 			e.say("nobody has approved a program of this method that reaches more: %s", reachWords(g.Beyond))
 		}
 	}
@@ -114,8 +115,8 @@ func reachWords(e *agent.Effects) string {
 }
 
 // approvalOfReach describes what a person has to allow before the program serves.
-func approvalOfReach(c *Selection, beyond *agent.Effects) *fetch.Approval {
-	if m := c.artifact.Manifest; c.Policy.Effects == agent.EffectsEnforce && m != nil &&
+func approvalOfReach(c *call.Selection, beyond *agent.Effects) *fetch.Approval {
+	if m := c.Artifact.Manifest; c.Policy.Effects == agent.EffectsEnforce && m != nil &&
 		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
 			func(l []string) bool { return slices.Contains(l, "*") }) {
 		if lacks := m.Missing(*beyond); !lacks.Empty() {
@@ -151,7 +152,7 @@ const repairAwaits = "awaiting_approval"
 
 // withWaiting adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
 // if beyond is nil.
-func withWaiting(c *Selection, o agent.Outcome, beyond *agent.Effects) agent.Outcome {
+func withWaiting(c *call.Selection, o agent.Outcome, beyond *agent.Effects) agent.Outcome {
 	if o.OK() || beyond == nil {
 		return o
 	}

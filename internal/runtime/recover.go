@@ -43,17 +43,17 @@ func budgetsOf(p *agent.Policy) budgets {
 func (s selected) serve(ctx context.Context, c *opened) *answered {
 	rec := recovery{answered: &answered{open: c, selected: s}, budgets: budgetsOf(s.Policy)}
 	rec.changes = rec.room[:0]
-	for _, w := range s.terms.Warnings {
+	for _, w := range s.Terms.Warnings {
 		rec.trail.warn(w)
 	}
-	rec.stages.Select = s.took
+	rec.stages.Select = s.Took
 	rec.outcome = rec.follow(ctx)
 	return rec.answered
 }
 
 // follow carries out the selection's decision.
 func (rec *recovery) follow(ctx context.Context) agent.Outcome {
-	g := rec.decision.Generation
+	g := rec.Decision.Generation
 	switch wait, is := rec.course(); is {
 	case courseRun:
 		return rec.runStored(ctx, g)
@@ -63,13 +63,13 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 		return rec.fallBack(ctx, rec.triedBefore(wait))
 	}
 	var o agent.Outcome
-	if rec.decision.Decision == agent.DecideRepair {
+	if rec.Decision.Decision == agent.DecideRepair {
 		o = rec.repairFirst(ctx, g)
 	} else {
-		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.Policy, rec.decision.Reason))
+		o = rec.forge(ctx, g, forgeTrigger(rec.Artifact, rec.Policy, rec.Decision.Reason))
 	}
 	// another call stored a program meanwhile, or the model judged that the stored one still serves
-	if rec.source == agent.SourcePersisted || rec.decision.Decision == agent.DecideRun {
+	if rec.source == agent.SourcePersisted || rec.Decision.Decision == agent.DecideRun {
 		return o
 	}
 	return rec.fallBack(ctx, rec.updateBackoff(o))
@@ -87,7 +87,7 @@ const (
 
 // course returns how the call continues, and the delay if the course is courseWait.
 func (s *selected) course() (wait backoff, is course) {
-	switch s.decision.Decision {
+	switch s.Decision.Decision {
 	case agent.DecideRun:
 		return wait, courseRun
 	case agent.DecideRefuse:
@@ -102,13 +102,13 @@ func (s *selected) course() (wait backoff, is course) {
 // answersStored reports whether a stored program answers the call without a model request.
 func (s *selected) answersStored() bool {
 	_, is := s.course()
-	return is == courseRun || is == courseWait && s.decision.Fallback != nil
+	return is == courseRun || is == courseWait && s.Decision.Fallback != nil
 }
 
 // refused answers a call whose only program waits for a person.
 func (rec *recovery) refused() agent.Outcome {
-	if rec.decision.Reason == selection.ReasonNewReach {
-		return rec.waitsForApproval(rec.artifact.Current().Beyond)
+	if rec.Decision.Reason == selection.ReasonNewReach {
+		return rec.waitsForApproval(rec.Artifact.Current().Beyond)
 	}
 	return rec.waitsForApproval(nil)
 }
@@ -116,7 +116,7 @@ func (rec *recovery) refused() agent.Outcome {
 // fallBack answers with the fallback program if no new program could be obtained: a repair, regeneration or correction
 // must not take a working program out of service before it succeeds. o is the answer without a fallback.
 func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcome {
-	g := rec.decision.Fallback
+	g := rec.Decision.Fallback
 	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !rec.waits {
 		return o
 	}
@@ -144,7 +144,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 // try runs and judges a stored generation or a candidate, within the limits of the guard.
 func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attempt.Guard) judged {
 	rec.attempts++
-	a := attempt.Run(ctx, attempt.Request{Call: rec.Call, Memory: rec.memory, Attempt: rec.ID + "." +
+	a := attempt.Run(ctx, attempt.Request{Call: rec.Call, Memory: rec.Memory, Attempt: rec.ID + "." +
 		strconv.Itoa(rec.attempts),
 		Program: g, Guard: guard, Nester: nester{rec.r}})
 	rec.predicted.Add(a.Predicted)
@@ -166,7 +166,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
 	// Remember the attempt even if it served: a widened program may replace it and then wait for approval.
-	rec.failed, rec.reached = j, j.EffectsOfRun()
+	rec.failed, rec.Reached = j, j.EffectsOfRun()
 	// An invalid_input counts as served, so a program that misses callers' names is widened before that check.
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
@@ -182,12 +182,12 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 		rec.adaptive = true
 	}
 	switch {
-	case j.overran, rec.artifact.Pinned, rec.decision.Reason == selection.ReasonApprovalRequired:
+	case j.overran, rec.Artifact.Pinned, rec.Decision.Reason == selection.ReasonApprovalRequired:
 		return rec.keep(j)
-	case rec.decision.Reason == selection.ReasonBreaksExamples:
+	case rec.Decision.Reason == selection.ReasonBreaksExamples:
 		return rec.keep(j)
-	case rec.decision.Reason == selection.ReasonNewReach: // a newer program waits already
-		return withWaiting(&rec.Selection, rec.keep(j), rec.artifact.Current().Beyond)
+	case rec.Decision.Reason == selection.ReasonNewReach: // a newer program waits already
+		return withWaiting(&rec.Selection, rec.keep(j), rec.Artifact.Current().Beyond)
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
@@ -202,18 +202,18 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 	switch {
 	case !rec.Policy.RepairEnabled:
 		return rec.replace(ctx, g, "regenerate:repair_disabled", j)
-	case rec.artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen:
+	case rec.Artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
 	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class),
-		reason: rec.namedType(j.outcome.ErrorType), attempt: j})
+		reason: rec.NamedType(j.outcome.ErrorType), attempt: j})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, it ignores arguments that matter,
 // it fails too often, or it has returned nothing but errors.
 func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent.Outcome {
-	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
-	switch rec.decision.Reason {
+	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.Decision.Reason}
+	switch rec.Decision.Reason {
 	case selection.ReasonContractChanged:
 		why.message = prompt.Public(
 			"The contract changed since this program was written. It must keep the contract given above." +
@@ -228,15 +228,15 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 	default:
 		why.class = "degraded"
 		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.",
-			100*rec.decision.Figures.RecentFailureRate)
-		why.message = rec.Quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner),
-			often+" Last failure: "+rec.artifact.LastFailureReason, often)
-		if rec.artifact.LastFailureClass != agent.ClassNone {
-			why.class = string(rec.artifact.LastFailureClass)
+			100*rec.Decision.Figures.RecentFailureRate)
+		why.message = rec.Quote(cmp.Or(rec.Artifact.LastFailureOwner, agent.LocalOwner),
+			often+" Last failure: "+rec.Artifact.LastFailureReason, often)
+		if rec.Artifact.LastFailureClass != agent.ClassNone {
+			why.class = string(rec.Artifact.LastFailureClass)
 		}
 		// only if this program met the changed source, not just an earlier one
-		if rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 {
-			rec.adaptive, rec.drifted = true, classify.SourcesOf(rec.artifact, g)
+		if rec.Artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 {
+			rec.adaptive, rec.drifted = true, classify.SourcesOf(rec.Artifact, g)
 		}
 	}
 	return rec.repair(ctx, g, why)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -23,8 +24,8 @@ const (
 
 // describeReasons adds why people asked for another program, or for a stronger contract, since the current program was
 // written.
-func describeReasons(ctx context.Context, c *Selection, e *evidenceText) {
-	g := c.artifact
+func describeReasons(ctx context.Context, c *call.Selection, e *evidenceText) {
+	g := c.Artifact
 	if g == nil || g.Current() == nil {
 		return
 	}
@@ -48,7 +49,7 @@ func describeReasons(ctx context.Context, c *Selection, e *evidenceText) {
 }
 
 // asksForProgram reports whether the operation asked for another program of the method.
-func asksForProgram(c *Selection, a *agent.AuditEntry) bool {
+func asksForProgram(c *call.Selection, a *agent.AuditEntry) bool {
 	switch a.Action {
 	case "artifact.regenerate":
 		return a.Target == c.Role+"."+c.Method
@@ -61,7 +62,7 @@ func asksForProgram(c *Selection, a *agent.AuditEntry) bool {
 
 // describeRemarks adds which answers of the method were weak, with the newest sample of each kind, and what callers
 // asked again after an answer. A nested call counts as asked again if its root call was.
-func describeRemarks(ctx context.Context, c *Selection, e *evidenceText) {
+func describeRemarks(ctx context.Context, c *call.Selection, e *evidenceText) {
 	known, err := c.Env.Store.Evidence(ctx, c.Role, c.Method)
 	if err != nil {
 		return
@@ -87,15 +88,15 @@ func describeRemarks(ctx context.Context, c *Selection, e *evidenceText) {
 }
 
 // weakAnswer describes an answer that was a weak success.
-func weakAnswer(c *Selection, was loggedCall, reasons []string) prompt.Quote {
+func weakAnswer(c *call.Selection, was loggedCall, reasons []string) prompt.Quote {
 	return c.Quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
 		strings.Join(reasons, ", "), agent.Clip(was.args, 120), agent.Clip(was.value, 200)),
 		fmt.Sprintf("a weak answer (%s) to an input of the form %s",
-			strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
+			strings.Join(evolve.WeakKinds(reasons, c.Declared), ", "), was.form))
 }
 
 // askedAgain describes an answer after which the caller asked again.
-func askedAgain(c *Selection, was, next loggedCall) prompt.Quote {
+func askedAgain(c *call.Selection, was, next loggedCall) prompt.Quote {
 	return c.Quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", agent.Clip(was.args,
 		120),
 		agent.Clip(next.args, 120)),
@@ -111,7 +112,7 @@ type loggedCall struct {
 }
 
 // readLogged reads a call from the log. If the call is gone, the texts state that.
-func readLogged(ctx context.Context, c *Selection, callID string) loggedCall {
+func readLogged(ctx context.Context, c *call.Selection, callID string) loggedCall {
 	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
 		form: "that is not kept any more"}
 	got, err := c.Env.Store.Call(ctx, callID)
@@ -121,7 +122,7 @@ func readLogged(ctx context.Context, c *Selection, callID string) loggedCall {
 	if was.owner = got.Log.Owner; was.owner == "" {
 		was.owner = c.OwnerOfSession(ctx, got.Log.SessionID)
 	}
-	was.args, was.form = string(jsonenc.Array(got.Log.Args)), c.outlined(got.Log.Args, got.Log.Kwargs)
+	was.args, was.form = string(jsonenc.Array(got.Log.Args)), c.Outlined(got.Log.Args, got.Log.Kwargs)
 	if got.Outcome != nil {
 		masked, _ := c.Rules.JSON(got.Outcome.Value)
 		was.value = string(masked)

@@ -43,7 +43,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 		f.Value):
 		return nil, true
 	default:
-		got, form = string(res.Value), c.outlinedAnswer(res.Value, "")
+		got, form = string(res.Value), c.OutlinedAnswer(res.Value, "")
 	}
 	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"),
 		agent.ClassIntrinsic
@@ -51,7 +51,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	a.hint = c.Quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
 		c.Clip(string(jsonenc.Array(f.Args))), c.Clip(string(f.Kwargs)), c.Clip(string(f.Value)), c.Clip(got)),
 		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s",
-			c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
+			c.Outlined(f.Args, f.Kwargs), c.OutlinedAnswer(f.Value, ""), form))
 	return a, false
 }
 

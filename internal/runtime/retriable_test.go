@@ -16,7 +16,7 @@ func TestRetriable(t *testing.T) {
 		return &sandbox.AuthoredError{Type: errorType, Message: "m", Retriable: retriable}
 	}
 	below := func(errorType string, retriable bool) map[string]attempt.Excused {
-		return map[string]attempt.Excused{errorType: {agent.ClassExtrinsic, retriable}}
+		return map[string]attempt.Excused{errorType: {Class: agent.ClassExtrinsic, Retriable: retriable}}
 	}
 	tests := []struct {
 		name      string

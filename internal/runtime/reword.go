@@ -9,33 +9,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
-// madeFor returns MadeFor of the requested program, and the wording that a person confirmed for it. A program that must
-// reproduce its predecessor's answers inherits both.
-func (c *Selection) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
-	if predecessor != nil && predecessor.MadeFor != nil && !c.rewrites() {
-		return predecessor.MadeFor, predecessor.Confirmed
-	}
-	return c.madeForNow(), ""
-}
-
-// madeForNow returns MadeFor of a program for the registered wording, or nil if no contract was resolved.
-func (c *Selection) madeForNow() *agent.MadeFor {
-	if c.terms.Words == nil {
-		return nil
-	}
-	m := c.terms.Words.Made
-	if !c.terms.Registered && c.terms.Contract != nil { // the role is registered with its first program
-		m.Purpose = c.terms.Contract.Purpose
-	}
-	return &m
-}
-
-// rewrites reports whether the new program is for another wording than its predecessor's. The predecessor's fixtures do
-// not apply then. Corrections always keep the predecessor's answers.
-func (c *Selection) rewrites() bool {
-	return c.decision.Reworded && c.decision.Reason != selection.ReasonCorrection
-}
-
 // rechecked returns the candidate for a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
 	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.ID, keeps: true, keptAt: at,
@@ -57,22 +30,22 @@ func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
 
 // keepProgram records that the model confirmed the program, and answers with it.
 func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Outcome {
-	made := *rec.madeForNow()
+	made := *rec.MadeForNow()
 	at := cand.keptAt
 	made.Checked = &at
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
 	rec.r.backoffs.clear(keyOfBackoff(&rec.Selection))
-	rec.artifact = rec.artifact.Apply(change)
-	g := rec.artifact.Find(cand.predecessor.ID)
-	rec.decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}
+	rec.Artifact = rec.Artifact.Apply(change)
+	g := rec.Artifact.Find(cand.predecessor.ID)
+	rec.Decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}
 	return rec.runStored(ctx, g)
 }
 
 // staleness returns the value of program.stale in a reply.
 func (a *answered) staleness() string {
-	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.terms.RegisteredWords()) {
+	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.Terms.RegisteredWords()) {
 		return agent.StalePurpose
 	}
 	return ""
@@ -89,7 +62,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
 	var ids []string
-	active := c.artifact.ActiveExamples()
+	active := c.Artifact.ActiveExamples()
 	for i := range active {
 		r := c.runExample(ctx, &cand.generation, &active[i], how)
 		if r.attempt != nil && r.attempt.class == agent.ClassNone && ctx.Err() != nil {
@@ -115,7 +88,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 
 // rewordedToo returns the part of a repair prompt that describes a changed wording, or "".
 func (rec *recovery) rewordedToo(g *agent.Generation) string {
-	if !rec.decision.Reworded {
+	if !rec.Decision.Reworded {
 		return ""
 	}
 	return " What it is for has changed, too, so that what it answered before counts no more. Before: " +

@@ -114,7 +114,7 @@ func (a *answered) boundContext() {
 	if a.context.Empty() || !a.outcome.OK() {
 		return
 	}
-	before := a.memory
+	before := a.Memory
 	if before == nil { // a setter has not read it
 		var err error
 		if before, err = a.Env.Store.Context(a.Env.Within(), a.Session.ID); err != nil {

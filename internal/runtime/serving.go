@@ -5,6 +5,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
@@ -32,7 +33,7 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 // is the method's registered contract, resolved.
 func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) selection.Decision {
 	return selection.Select(selection.Input{Role: a.Role, Method: a.MethodName, Artifact: a,
-		CheckedFingerprint: checkedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
+		CheckedFingerprint: call.CheckedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
 		Now: r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs,
 		Intact: r.env.Intact.Has})
 }

@@ -307,7 +307,7 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	if next.answersStored() {
 		return via("artifact", true)
 	}
-	if _, ok := next.memory[method]; ok {
+	if _, ok := next.Memory[method]; ok {
 		return via("context", false)
 	}
 	return Introspection{}, nil

@@ -130,7 +130,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 	}
 	shared.Reply.Usage = agent.Usage{}
 	program, facts, refused := w.gate(ctx, q, shared.Reply)
-	if generationOf(w.artifact, program.Checksum, shared.CreatedAt) != nil {
+	if generationOf(w.Artifact, program.Checksum, shared.CreatedAt) != nil {
 		return nil // this call has already examined it and needs another program
 	}
 	var takes *agent.Interface

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -117,7 +118,7 @@ func TestPatches(t *testing.T) {
 		{agent.DecideForge, selection.ReasonMissing, nil, false},
 		{agent.DecideForge, selection.ReasonDegraded, nil, false},
 	} {
-		rec := &recovery{answered: &answered{selected: selected{Selection: Selection{decision: selection.Decision{Decision: tt.decision,
+		rec := &recovery{answered: &answered{selected: selected{Selection: call.Selection{Decision: selection.Decision{Decision: tt.decision,
 			Reason: tt.reason, Generation: tt.generation}}}}}
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)

@@ -77,10 +77,10 @@ func (known weaknesses) of(ctx context.Context, c *call.Call, t *store.RankedToo
 
 // calledBy returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of
 // the failing run, and those that the programs have called or name. Programs that are switched off are ignored.
-func calledBy(c *Selection, q forgeRequest) (out []store.Target) {
+func calledBy(c *call.Selection, q forgeRequest) (out []store.Target) {
 	names := slices.Clone(q.basis.attempt.Tools)
 	programs := []*agent.Generation{q.basis.attempt.Program}
-	if !c.switchedOff() {
+	if !c.SwitchedOff() {
 		programs = append(programs, q.predecessor)
 	}
 	for _, g := range programs {
@@ -104,7 +104,7 @@ func calledBy(c *Selection, q forgeRequest) (out []store.Target) {
 
 // describeDelegates adds which tools that the program calls gave weak answers. The model can strengthen their
 // contracts.
-func describeDelegates(ctx context.Context, c *Selection, e *evidenceText, q forgeRequest) {
+func describeDelegates(ctx context.Context, c *call.Selection, e *evidenceText, q forgeRequest) {
 	for _, k := range calledBy(c, q) {
 		t, err := c.Env.Store.RankedTool(ctx, k.Role, c.Env.Now())
 		if err != nil {

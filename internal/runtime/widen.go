@@ -32,10 +32,10 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.Policy.RepairEnabled || rec.artifact.Pinned ||
-		rec.artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen ||
-		rec.decision.Reason == selection.ReasonApprovalRequired || rec.decision.Reason == selection.ReasonNewReach ||
-		rec.decision.Reason == selection.ReasonBreaksExamples {
+	if !rec.Policy.RepairEnabled || rec.Artifact.Pinned ||
+		rec.Artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen ||
+		rec.Decision.Reason == selection.ReasonApprovalRequired || rec.Decision.Reason == selection.ReasonNewReach ||
+		rec.Decision.Reason == selection.ReasonBreaksExamples {
 		return false
 	}
 	_, waits := rec.backingOff()

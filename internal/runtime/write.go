@@ -6,6 +6,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
@@ -96,9 +97,9 @@ func (rec *recovery) repairEnded(ok bool) {
 // fly joins or starts the flight for the request and waits for its result. If ctx ends first, ok is false and res has
 // the usage so far.
 func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
-	key := flightKey(rec.Role, rec.Method, rec.terms.Checked, q)
-	if rec.rewrites() {
-		key += "\x00" + string(rec.terms.RegisteredWords())
+	key := flightKey(rec.Role, rec.Method, rec.Terms.Checked, q)
+	if rec.Rewrites() {
+		key += "\x00" + string(rec.Terms.RegisteredWords())
 	}
 	if q.alone {
 		key += "\x00" + rec.ID
@@ -284,7 +285,7 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	if err != nil {
 		return nil // forge anyway: at worst, one program too many
 	}
-	if d := selection.Select(w.input(a)); d.Decision == agent.DecideRun {
+	if d := selection.Select(w.Input(a)); d.Decision == agent.DecideRun {
 		return a
 	}
 	return nil
@@ -292,11 +293,11 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 
 // checkedParts returns the machine-checked parts of the contract that the call brought, for later corrections of the
 // program. It returns nil if the contract comes from the registry, or if the parts contain a secret.
-func checkedParts(c *Selection) *agent.Contract {
-	if !c.terms.Own {
+func checkedParts(c *call.Selection) *agent.Contract {
+	if !c.Terms.Own {
 		return nil
 	}
-	parts := &agent.Contract{Deliverable: c.terms.Contract.Deliverable, Signature: c.terms.Contract.Signature}
+	parts := &agent.Contract{Deliverable: c.Terms.Contract.Deliverable, Signature: c.Terms.Contract.Signature}
 	if _, secret := c.MaskJSON(agent.Encoded(parts)); secret {
 		return nil
 	}
@@ -307,13 +308,13 @@ func checkedParts(c *Selection) *agent.Contract {
 func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts,
 	takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
-		ContractFingerprint: w.terms.Fingerprint, CheckedFingerprint: w.terms.Checked, CallersContract: w.terms.Own,
+		ContractFingerprint: w.Terms.Fingerprint, CheckedFingerprint: w.Terms.Checked, CallersContract: w.Terms.Own,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.Owner, CreatedAt: w.Env.Now(),
 		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
 		Interface: takes}
 	g.Cacheable, g.CacheabilityReason = cacheable(&w.Selection, facts, takes)
-	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
+	g.MadeFor, g.Confirmed = w.MadeFor(q.predecessor)
 	g.Asked = checkedParts(&w.Selection)
 	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.ID, reach: w.before,
 		proof: proof{turn: make(chan struct{}, 1)}}

@@ -1,6 +1,6 @@
 // Package call is what a client or a program asks for: a checked request, with the contract that it is held to and the
-// secrets that it holds. Whatever leaves a call for the store, a log or a model is masked here. The package knows
-// nothing about how programs are chosen, written or run.
+// secrets that it holds, and a Selection, which adds the program that is to answer. Whatever leaves a call for the
+// store, a log or a model is masked here. The package knows nothing about how programs are written or run.
 package call
 
 import (
@@ -58,9 +58,9 @@ type Call struct {
 	Started time.Time
 	Fence   int64 // epoch under which its session is owned; 0 without other replicas
 
-	Inherited []string                   // secrets of the calls above
-	input     atomic.Pointer[shownInput] // args and kwargs as they may be shown
-	first     shownInput                 // the first value of input; saves an allocation
+	Inherited []string              // secrets of the calls above
+	input     atomic.Pointer[Input] // args and kwargs as they may be shown
+	first     Input                 // the first value of input; saves an allocation
 
 	Tree      *Tree
 	Own       Tree         // tree of a root call

@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A shownInput is a call's input as it is stored and shown, with secrets masked.
-type shownInput struct {
+// An Input is a call's input as it is stored and shown, with secrets masked.
+type Input struct {
 	Args    []json.RawMessage
 	Kwargs  json.RawMessage
 	Masked  bool
@@ -25,7 +25,7 @@ type shownInput struct {
 func (c *Call) maskInput(takes *agent.Interface) {
 	in := &c.first
 	if c.input.Load() != nil {
-		in = &shownInput{}
+		in = &Input{}
 	}
 	named := takes
 	if !c.namesSecret(takes) {
@@ -50,11 +50,11 @@ func (c *Call) maskInput(takes *agent.Interface) {
 }
 
 // Shown returns the call's input as it may be shown.
-func (c *Call) Shown() *shownInput {
+func (c *Call) Shown() *Input {
 	if in := c.input.Load(); in != nil {
 		return in
 	}
-	return &shownInput{Args: c.Args, Kwargs: c.Kwargs}
+	return &Input{Args: c.Args, Kwargs: c.Kwargs}
 }
 
 // Reveal masks the input again if the interface marks an argument as secret.

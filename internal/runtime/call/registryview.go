@@ -9,31 +9,31 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A registryView is the registry as models and programs of the call may see it. It shows other owners' tools only as
+// A Registry is the registry as models and programs of the call may see it. It shows other owners' tools only as
 // far as they are visible to everybody. It hides methods whose programs are switched off by the policy or by
 // quarantine. It reads a bounded number of artifacts and hides the methods beyond that number.
-type registryView struct {
+type Registry struct {
 	call *Call
 	left int // artifacts that may still be read
-	seen map[store.Target]shownMethod
+	seen map[store.Target]ShownMethod
 }
 
-// A shownMethod is a method as the view shows it.
-type shownMethod struct {
+// A ShownMethod is a method as the view shows it.
+type ShownMethod struct {
 	Takes *agent.Interface // nil if the interface is unknown
 	shown bool
 }
 
 // Registry returns a view that reads at most the given number of artifacts.
-func (c *Call) Registry(most int) *registryView {
-	return &registryView{call: c, left: most, seen: map[store.Target]shownMethod{}}
+func (c *Call) Registry(most int) *Registry {
+	return &Registry{call: c, left: most, seen: map[store.Target]ShownMethod{}}
 }
 
 // Asker returns the reader on whose behalf the call's models and programs read the registry.
 func (c *Call) Asker() agent.Reader { return agent.Reader{Owner: c.Owner, Operates: c.Operates} }
 
 // Tool returns the tool reduced to what may be seen, and whether it is shown at all.
-func (v *registryView) Tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
+func (v *Registry) Tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
 	r := v.call.Asker()
 	readable := t.Tool.Audience().Has(r)
 	if !readable {
@@ -58,7 +58,7 @@ func (v *registryView) Tool(ctx context.Context, t store.RankedTool) (store.Rank
 }
 
 // Method returns the tool's method as it is shown.
-func (v *registryView) Method(ctx context.Context, t *agent.Tool, method string) shownMethod {
+func (v *Registry) Method(ctx context.Context, t *agent.Tool, method string) ShownMethod {
 	k := store.Target{Role: t.Role, Method: method}
 	m, known := v.seen[k]
 	if known || v.left <= 0 {
