@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -17,7 +18,7 @@ import (
 type adoption struct {
 	candidate *candidate
 	result    agent.Class
-	attempt   judged
+	attempt   judge.Judged
 	fixture   *agent.Fixture // of the call; nil if it has none
 	corrects  *correction    // what the call corrects; nil until the detector has run
 }
@@ -70,28 +71,28 @@ func (rec *recovery) held() bool {
 
 // adoptOrDrop answers the call with a candidate that served. It adopts the candidate unless a person holds the
 // artifact, or unless the attempt proves nothing about the candidate.
-func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged) agent.Outcome {
+func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judge.Judged) agent.Outcome {
 	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, cand)
 	proven := len(cand.proof.kept) > 0
-	waits := j.unallowed && cand.predecessor == nil // the program is sound: only a person's approval is missing
-	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored &&
-		(j.outcome.ErrorType == agent.ErrInvalidInput || proven)
+	waits := j.Unallowed && cand.predecessor == nil // the program is sound: only a person's approval is missing
+	worth := waits || j.Class == agent.ClassOK || j.PassedOn || j.Class == agent.ClassAuthored &&
+		(j.Outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
 	case !keepable:
 		rec.countUnkept(rec.Artifact)
 	case rec.Decision.Reason == selection.ReasonArgsIgnored && !cand.generation.Cacheable:
 		rec.ignoredAgain(cand, j)
 	case worth && !rec.held():
-		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
-		if j.outcome.OK() {
+		rec.adopting = &adoption{candidate: cand, result: j.Class, attempt: j}
+		if j.Outcome.OK() {
 			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
 		}
-	case j.class == agent.ClassOK:
+	case j.Class == agent.ClassOK:
 		rec.countUnkept(rec.Artifact)
 	}
 	// these two classes prove nothing about the repair
-	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic {
-		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
+	if j.Class != agent.ClassNone && j.Class != agent.ClassExtrinsic {
+		rec.repairEnded(j.Class == agent.ClassOK || rec.adopting != nil)
 	}
 	return rec.keep(j)
 }
@@ -217,12 +218,12 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
 	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started, Result: a.adopting.result,
 		SessionID: a.Session.ID,
-		Checked:   j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines,
+		Checked:   j.Checked, CheckPassed: j.Checked, Shapes: j.Shapes, Outlines: j.Outlines,
 		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.Misfit}
 	if a.outcome.OK() {
 		change.Caller = callerOf(a.Call, &a.adopting.candidate.generation)
-		change.Fixture, change.Answered = a.adopting.fixture, answeredInput(a.Call, *j)
-		if j.outcome.OK() {
+		change.Fixture, change.Answered = a.adopting.fixture, judge.AnsweredInput(a.Call, *j)
+		if j.Outcome.OK() {
 			change.Effects = j.FirstSeen(nil)
 		}
 		change.Grow = a.Policy.Effects == agent.EffectsObserve

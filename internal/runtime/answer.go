@@ -7,6 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
@@ -23,7 +24,7 @@ type answered struct {
 	generation string            // the program's ID; "" for a candidate until it is adopted
 	fresh      *candidate        // the program's candidate; nil for a stored program
 	facts      *report.Facts     // of the program
-	last       judged            // the attempt of program
+	last       judge.Judged      // the attempt of program
 	kept       bool              // the attempt answers the call, so its effects are committed
 	valueLost  bool              // the storage share has no room for the recorded answer
 	hidden     bool              // the stored effects have secrets masked; set by the commit
@@ -83,8 +84,8 @@ func (t *trail) warn(text string) {
 }
 
 // ran records the program that ran and the judged attempt.
-func (a *answered) ran(source string, g *agent.Generation, j judged) {
-	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.class, j.Result.Facts
+func (a *answered) ran(source string, g *agent.Generation, j judge.Judged) {
+	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.Class, j.Result.Facts
 	a.fresh, a.kept = nil, false
 	for _, w := range j.Warnings {
 		a.trail.warn(w)
@@ -92,7 +93,7 @@ func (a *answered) ran(source string, g *agent.Generation, j judged) {
 }
 
 // ranCandidate records a new program that ran.
-func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
+func (a *answered) ranCandidate(source string, cand *candidate, j judge.Judged) {
 	a.ran(source, &cand.generation, j)
 	a.fresh = cand
 	if a.facts == nil {
@@ -101,15 +102,15 @@ func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 }
 
 // keep makes the attempt the call's answer and returns its outcome.
-func (a *answered) keep(j judged) agent.Outcome {
-	a.last, a.class, a.kept = j, j.class, true
+func (a *answered) keep(j judge.Judged) agent.Outcome {
+	a.last, a.class, a.kept = j, j.Class, true
 	if j.Result.Facts != nil {
 		a.facts = j.Result.Facts
 	}
-	if j.outcome.OK() && a.Depth == 0 {
+	if j.Outcome.OK() && a.Depth == 0 {
 		a.context = j.Result.Context
 	}
-	return j.outcome
+	return j.Outcome
 }
 
 // programSource returns where the program came from, or agent.SourceNone if no program ran.
@@ -118,16 +119,4 @@ func (a *answered) programSource() string {
 		return agent.SourceNone
 	}
 	return a.source
-}
-
-// with returns a copy of m with the key set. Callers need a copy, because an outcome's metadata may be shared with
-// another attempt or call.
-func with(m map[string]any, key string, value any) map[string]any {
-	out := map[string]any{key: value}
-	for k, v := range m {
-		if k != key {
-			out[k] = v
-		}
-	}
-	return out
 }

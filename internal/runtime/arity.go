@@ -2,44 +2,14 @@ package runtime
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
-
-// Bounds of what an outcome lists about parameters and keywords.
-const (
-	maxShownSchema = 500
-	maxSignature   = 400
-)
-
-// misfits returns the outcome of a call whose arguments do not fit the interface that its program declares.
-func misfits(fit *agent.Fit, takes *agent.Interface, method string) agent.Outcome {
-	return agent.Failed(agent.ErrInvalidInput, "the arguments do not fit "+agent.Clip(takes.Signature(method),
-		maxSignature)+
-		". "+fit.String())
-}
-
-// explain adds to the outcome's metadata what a caller needs in order to call the method correctly: the arguments that
-// the program does not read and, if it rejected the arguments, its parameters.
-func (j *judged) explain() {
-	if len(j.Fit.Unknown) > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "unknown_keywords", j.Fit.Unknown)
-	}
-	if j.Fit.Surplus > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "surplus_arguments", j.Fit.Surplus)
-	}
-	if missing := slices.Concat(j.Fit.Missing, j.Fit.Skipped); j.Misfit && len(missing) > 0 {
-		j.outcome.Metadata = with(j.outcome.Metadata, "missing_parameters", missing)
-	}
-	if j.Takes != nil && j.outcome.ErrorType == agent.ErrInvalidInput && (j.outcome.Authored || j.Misfit) {
-		j.outcome.Metadata = with(j.outcome.Metadata, "parameters", shownParameters(j.Takes))
-	}
-}
 
 // suit adjusts the interface of a new program to the call that it was written for, as far as the program allows. A
 // parameter takes the name that the call uses for it. A parameter that the call lacks becomes optional if the program
@@ -99,11 +69,11 @@ func (w *writer) ranOn(q forgeRequest) bool {
 // not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
 // arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
 // arguments in its text proves nothing.
-func (rec *recovery) ignoredAgain(cand *candidate, j judged) {
-	if j.class == agent.ClassOK {
+func (rec *recovery) ignoredAgain(cand *candidate, j judge.Judged) {
+	if j.Class == agent.ClassOK {
 		rec.countUnkept(rec.Artifact)
 	}
-	if g := rec.Decision.Generation; g != nil && j.class == agent.ClassOK && len(cand.proof.kept) > 0 &&
+	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.proof.kept) > 0 &&
 		cand.generation.CacheabilityReason == cacheIgnored {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})

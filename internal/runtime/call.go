@@ -21,7 +21,7 @@ import (
 //	open   → *opened    the checked request (open.go)
 //	choose → selected   its contract, its context, and the program that is to answer (choose.go)
 //	run    → Attempt    one run of one program (package attempt)
-//	judge  → judged     the outcome of that run (judge.go); a failed attempt leads to repair or forging (recover.go)
+//	judge  → Judged     the outcome of that run (package judge); recover.go repairs or forges after a failure
 //	commit → CallResult everything that is kept, in one commit (commit.go)
 func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {
 	ctx, c, replay, err := r.open(ctx, q)

@@ -261,11 +261,11 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		}
 		rec.note(*broken)
 		rec.r.noteRejected(ctx, rec.Call, cand, broken)
-		if broken.class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
-			return nil, &broken.outcome
+		if broken.Class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
+			return nil, &broken.Outcome
 		}
 		q.basis = failing{code: cand.generation.Code, checksum: cand.generation.CodeChecksum,
-			class: string(broken.class), reason: broken.outcome.ErrorType, attempt: *broken}
+			class: string(broken.Class), reason: broken.Outcome.ErrorType, attempt: *broken}
 	}
 }
 

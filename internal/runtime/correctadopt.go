@@ -8,12 +8,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // noteRejected records why a candidate was discarded, as evidence for the next attempt.
-func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *candidate, broken *judged) {
+func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *candidate, broken *judge.Judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.Role, MethodName: c.Method, At: r.env.Now(),
 		Rejected: rejectionOf(c, rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken},
 			r.env.Now())},

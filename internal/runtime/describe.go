@@ -58,16 +58,3 @@ func refusedInterface(err error) *sandbox.Failure {
 	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint,
 		Detail: "interface"}
 }
-
-// shownParameters returns the parameters as an outcome lists them, without long schemas.
-func shownParameters(f *agent.Interface) []agent.Parameter {
-	out := make([]agent.Parameter, len(f.Parameters))
-	for i, p := range f.Parameters {
-		out[i] = agent.Parameter{Name: p.Name, Type: p.Type, Description: p.Description, Required: p.Required,
-			Default: p.Default, Schema: p.Schema, Aliases: p.Aliases, Variadic: p.Variadic}
-		if len(p.Schema) > maxShownSchema {
-			out[i].Schema = nil
-		}
-	}
-	return out
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -29,38 +30,38 @@ type dryRun struct {
 
 // dryRun runs the generation. The attempt of an interrupted run has agent.ClassNone. ok is false if the context is not
 // an object.
-func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judged, ok bool) {
+func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judge.Judged, ok bool) {
 	q, h, ok := c.dryRequest(g, d)
 	if !ok {
 		return nil, false
 	}
-	a = &judged{Attempt: attempt.Attempt{ID: d.id, Program: g, Takes: g.Interface,
-		Fit: c.FitOf(g.Interface, d.args, d.kwargs)}, stage: attempt.StageProof, of: d.of}
+	a = &judge.Judged{Attempt: attempt.Attempt{ID: d.id, Program: g, Takes: g.Interface,
+		Fit: c.FitOf(g.Interface, d.args, d.kwargs)}, Stage: attempt.StageProof, Of: d.of}
 	if a.Misfit = c.Binds(g.Interface) && !a.Fit.OK() && !d.earlier; a.Misfit {
-		a.outcome, a.class, a.Guard = misfits(&a.Fit, g.Interface, c.Method), agent.ClassAuthored, h.Guard
-		a.explain()
+		a.Outcome, a.Class, a.Guard = judge.Misfits(&a.Fit, g.Interface, c.Method), agent.ClassAuthored, h.Guard
+		a.Explain()
 		return a, true
 	}
 	a.Result = c.Env.Sandbox.Run(ctx, q, h)
 	attempt.Discard(h.Drafts)
-	a.denied, a.Guard = h.Refused, h.Guard
+	a.Denied, a.Guard = h.Refused, h.Guard
 	switch res := a.Result; {
 	case ctx.Err() != nil && res.Value == nil:
-		a.outcome, a.class = interrupt.Outcome(ctx)
+		a.Outcome, a.Class = interrupt.Outcome(ctx)
 	case res.Failure != nil:
-		a.outcome, a.class = failed(res.Failure), agent.ClassIntrinsic
+		a.Outcome, a.Class = judge.Failed(res.Failure), agent.ClassIntrinsic
 		if res.Failure.Ours {
-			a.class = agent.ClassNone
+			a.Class = agent.ClassNone
 		}
 	case res.Authored != nil:
-		a.outcome, a.class = agent.Failed(res.Authored.Type, res.Authored.Message), agent.ClassAuthored
-		a.outcome.Retriable = res.Authored.Retriable
-		a.outcome.Authored = true
+		a.Outcome, a.Class = agent.Failed(res.Authored.Type, res.Authored.Message), agent.ClassAuthored
+		a.Outcome.Retriable = res.Authored.Retriable
+		a.Outcome.Authored = true
 	default:
-		a.outcome, a.class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK
+		a.Outcome, a.Class = agent.Outcome{Status: agent.StatusOK, Value: res.Value}, agent.ClassOK
 	}
-	if missing := a.Missing(); missing != nil && !a.outcome.OK() && a.class != agent.ClassNone {
-		a.unapproved(missing)
+	if missing := a.Missing(); missing != nil && !a.Outcome.OK() && a.Class != agent.ClassNone {
+		a.Unapproved(missing)
 	}
 	return a, true
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -20,18 +21,8 @@ func guardFor(c *call.Selection) *attempt.Guard {
 	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: c.Artifact.Manifest}
 }
 
-// unapproved turns a failure that is due to a missing approval into a denial: extrinsic, and for a person to resolve.
-func (j *judged) unapproved(missing *fetch.Approval) {
-	was := j.outcome
-	j.outcome, j.class, j.unallowed = agent.Failed(agent.ErrDenied, missing.Message), agent.ClassExtrinsic, true
-	j.outcome.Metadata = map[string]any{"approve": missing.Request, "lacks": missing.Details}
-	if was.ErrorType != agent.ErrDenied {
-		j.outcome.Metadata["program_error"] = agent.Clip(was.ErrorType+": "+was.ErrorMessage, 400)
-	}
-}
-
 // noteReach counts and logs what the run reached, or tried to reach, beyond the manifest of its method.
-func (rec *recovery) noteReach(j *judged) {
+func (rec *recovery) noteReach(j *judge.Judged) {
 	rec.countWrites(j.Result.Effects.Fetches)
 	if rec.Artifact == nil || rec.Artifact.Manifest == nil || !j.Touched() {
 		return
@@ -85,7 +76,7 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 // namesUnapproved returns a denied attempt if the program of a correction names a host that its method may not reach,
 // or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
 // service.
-func namesUnapproved(c *call.Selection, g *agent.Generation) *judged {
+func namesUnapproved(c *call.Selection, g *agent.Generation) *judge.Judged {
 	guard := guardFor(c)
 	if guard == nil {
 		return nil
@@ -94,7 +85,7 @@ func namesUnapproved(c *call.Selection, g *agent.Generation) *judged {
 	if len(lacks.Hosts) == 0 {
 		return nil
 	}
-	j := &judged{Attempt: attempt.Attempt{ID: c.ID + ".f", Program: g}, stage: attempt.StageProof}
-	j.unapproved(guard.Deny("reach "+strings.Join(lacks.Hosts, ", "), lacks))
+	j := &judge.Judged{Attempt: attempt.Attempt{ID: c.ID + ".f", Program: g}, Stage: attempt.StageProof}
+	j.Unapproved(guard.Deny("reach "+strings.Join(lacks.Hosts, ", "), lacks))
 	return j
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
@@ -21,10 +22,10 @@ const maxSources = 4
 
 // failureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
 // keep no samples of responses.
-func failureOf(c *call.Call, g *agent.Generation, j judged) *agent.Failure {
-	f := &agent.Failure{At: c.Started, CallID: c.ID, SessionID: c.Session.ID, Generation: g.ID, Class: j.class,
-		ErrorType: j.outcome.ErrorType,
-		Message:   agent.Clip(c.Mask(j.outcome.ErrorMessage), 400), Unknown: j.Fit.Unknown}
+func failureOf(c *call.Call, g *agent.Generation, j judge.Judged) *agent.Failure {
+	f := &agent.Failure{At: c.Started, CallID: c.ID, SessionID: c.Session.ID, Generation: g.ID, Class: j.Class,
+		ErrorType: j.Outcome.ErrorType,
+		Message:   agent.Clip(c.Mask(j.Outcome.ErrorMessage), 400), Unknown: j.Fit.Unknown}
 	for _, got := range j.Result.Effects.Fetches[:min(len(j.Result.Effects.Fetches), maxSources)] {
 		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes,
 			Shape: cmp.Or(got.Outline, got.Shape)}
@@ -103,7 +104,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e.part(maxFailing)
 	failing := q.basis.attempt
 	if failing.ID != "" && failing.Program != nil {
-		e.failure(cmp.Or(failing.of, c.Reader()), "the failing run", failureOf(c.Call, failing.Program, failing),
+		e.failure(cmp.Or(failing.Of, c.Reader()), "the failing run", failureOf(c.Call, failing.Program, failing),
 			maxSample)
 	}
 	if c.SwitchedOff() { // the rest is about stored programs, which are switched off

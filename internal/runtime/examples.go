@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -36,7 +37,7 @@ type ExampleResult struct {
 	ErrorType  string          `json:"error_type"` // "" after a value
 	DurationMs float64         `json:"duration_ms"`
 
-	attempt *judged // nil if it was not run
+	attempt *judge.Judged // nil if it was not run
 }
 
 // exampleRun holds the conditions of a run on examples.
@@ -64,10 +65,10 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	if !ok {
 		return r
 	}
-	r.attempt, r.Got, r.ErrorType = a, a.outcome.Value, a.outcome.ErrorType
+	r.attempt, r.Got, r.ErrorType = a, a.Outcome.Value, a.Outcome.ErrorType
 	switch {
-	case a.class == agent.ClassNone, skips(a, x.Effects == nil):
-	case Meets(a.outcome, x):
+	case a.Class == agent.ClassNone, skips(a, x.Effects == nil):
+	case Meets(a.Outcome, x):
 		r.Result = ExamplePassed
 	default:
 		r.Result = ExampleFailed
@@ -89,14 +90,14 @@ func outdated(c *call.Selection, x *agent.Example, adaptive bool) bool {
 
 // skips reports whether a run proves nothing about the program: it asked for effects that were not recorded or, in a
 // live run, an external source failed or an effect was denied.
-func skips(a *judged, live bool) bool {
+func skips(a *judge.Judged, live bool) bool {
 	if diverged(&a.Result) {
 		return true
 	}
-	if a.outcome.OK() || !live {
+	if a.Outcome.OK() || !live {
 		return false
 	}
-	if a.denied {
+	if a.Denied {
 		return true
 	}
 	for _, f := range a.Result.Effects.Fetches {
@@ -125,7 +126,7 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // proveExamples runs the candidate on every active example, and on every input whose answer a person judged wrong
 // without giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the
 // first attempt that breaks, or an interrupted one; nil means that all hold.
-func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
+func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judge.Judged {
 	how := exampleRun{adaptive: adaptive, denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
@@ -134,7 +135,7 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 	for i := range active {
 		x := &active[i]
 		r := c.runExample(ctx, &cand.generation, x, how)
-		if r.attempt != nil && r.attempt.class == agent.ClassNone && ctx.Err() != nil {
+		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
 			return r.attempt
 		}
 		if r.Result == ExampleFailed {
@@ -145,7 +146,7 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 }
 
 // proveWrongs runs the candidate on the inputs whose answers people judged wrong without giving the right one.
-func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judged {
+func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judge.Judged {
 	for i, v := range c.Artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args,
 			Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
@@ -161,10 +162,10 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 }
 
 // wrongAgain marks the attempt as one that gives an answer which a person judged wrong.
-func wrongAgain(c *call.Selection, a *judged, v *agent.Verdict) *judged {
+func wrongAgain(c *call.Selection, a *judge.Judged, v *agent.Verdict) *judge.Judged {
 	got := answerOf(a)
 	breaksExample(c.Call, a)
-	a.hint = c.Quote(a.of, fmt.Sprintf(
+	a.Hint = c.Quote(a.Of, fmt.Sprintf(
 		"for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
 		c.Clip(string(jsonenc.Array(v.Args))), c.Clip(string(v.Kwargs)), c.Clip(got),
 		c.Clip(answerText(v.Got, v.GotErrorType)), v.Note),
@@ -174,16 +175,16 @@ func wrongAgain(c *call.Selection, a *judged, v *agent.Verdict) *judged {
 }
 
 // answerOf returns an attempt's answer as text: the value, or the error.
-func answerOf(a *judged) string {
-	if a.outcome.OK() {
-		return string(a.outcome.Value)
+func answerOf(a *judge.Judged) string {
+	if a.Outcome.OK() {
+		return string(a.Outcome.Value)
 	}
-	return a.outcome.ErrorType + ": " + a.outcome.ErrorMessage
+	return a.Outcome.ErrorType + ": " + a.Outcome.ErrorMessage
 }
 
 // brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
-func brokenExample(c *call.Call, a *judged, x *agent.Example) *judged {
+func brokenExample(c *call.Call, a *judge.Judged, x *agent.Example) *judge.Judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
 		c.Clip(string(jsonenc.Array(x.Args))),
 		c.Clip(string(x.Kwargs))), c.Clip(x.Expect.String()), answerOf(a), ""
@@ -191,15 +192,15 @@ func brokenExample(c *call.Call, a *judged, x *agent.Example) *judged {
 		note = ". " + x.Note
 	}
 	breaksExample(c, a)
-	a.example = x.ID
-	a.hint = c.Quote(cmp.Or(a.of, c.Reader()), input+want+", it is "+c.Clip(got)+note,
+	a.Example = x.ID
+	a.Hint = c.Quote(cmp.Or(a.Of, c.Reader()), input+want+", it is "+c.Clip(got)+note,
 		input+want+", it is another"+note)
 	return a
 }
 
 // breaksExample gives an attempt the outcome of one that does not hold an example.
-func breaksExample(c *call.Call, a *judged) {
-	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
+func breaksExample(c *call.Call, a *judge.Judged) {
+	a.Outcome, a.Class, a.Broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
 		agent.ClassIntrinsic, prompt.BrokeExample
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -154,16 +155,17 @@ func TestBrokenExample(t *testing.T) {
 	c := &call.Call{Policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
-	a := brokenExample(c, &judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
-	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
-		a.hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
-		a.example != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
-		t.Errorf("got %v, %+v", a.hint, a.outcome)
+	a := brokenExample(c, &judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}},
+		&x)
+	if a.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
+		a.Hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
+		a.Example != "ex_1" || a.Class != agent.ClassIntrinsic || a.Outcome.ErrorType != agent.ErrExecution {
+		t.Errorf("got %v, %+v", a.Hint, a.Outcome)
 	}
 	x.Note = ""
-	a = brokenExample(c, &judged{outcome: agent.Failed("none", "there is none")}, &x)
-	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
-		t.Errorf("got %v", a.hint)
+	a = brokenExample(c, &judge.Judged{Outcome: agent.Failed("none", "there is none")}, &x)
+	if a.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
+		t.Errorf("got %v", a.Hint)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
 // exhaustedMessage is what a client gets for a call that used up its retries. It is fixed, so it reveals nothing about
@@ -26,8 +27,8 @@ const (
 // check, and an invalid_code or a panic stays as it is. Two cases get a type of their own, because their causes do not
 // concern clients: programs that the gate's policy refused, and programs that answered earlier calls differently from
 // their predecessors.
-func (rec *recovery) exhausted(a judged) agent.Outcome {
-	o := a.outcome
+func (rec *recovery) exhausted(a judge.Judged) agent.Outcome {
+	o := a.Outcome
 	if rec.Depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
 		return o
 	}
@@ -37,7 +38,7 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	maps.Copy(public.Metadata, o.Metadata)
 	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, agent.Clip(o.ErrorMessage,
 		400)
-	switch a.stage {
+	switch a.Stage {
 	case attempt.StageValidation:
 		public.Metadata["boundary"] = guardrailBoundary
 		public.Metadata["guardrail_class"], public.Metadata["guardrail_subtype"] = o.ErrorType,

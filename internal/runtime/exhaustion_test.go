@@ -6,6 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
 // The caller's outcome of an exhausted call depends on the stage at which its last attempt ended.
@@ -40,7 +41,7 @@ func TestExhausted(t *testing.T) {
 		o := agent.Failed(errorType, "secret of the program")
 		o.Metadata = map[string]any{"detail": "index"}
 		rec := &recovery{answered: &answered{selected: selected{Selection: call.Selection{Call: &call.Call{Depth: depth}}}, trail: tr}}
-		return o, rec.exhausted(judged{stage: stage, outcome: o})
+		return o, rec.exhausted(judge.Judged{Stage: stage, Outcome: o})
 	}
 	for _, tt := range tests {
 		for what, tr := range recoveries {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
 // maxRepeated bounds the programs of a call that are requested after a program that failed like the one before it.
@@ -32,13 +33,13 @@ func (f *faults) add(message string) bool {
 }
 
 // repeats reports whether a different program failed in the same way as the one before it.
-func (j *judged) repeats(before failing) bool {
+func repeats(j *judge.Judged, before failing) bool {
 	was := before.attempt
-	if was.ID == "" || was.stage != j.stage || was.outcome.ErrorType != j.outcome.ErrorType || j.Program == nil ||
+	if was.ID == "" || was.Stage != j.Stage || was.Outcome.ErrorType != j.Outcome.ErrorType || j.Program == nil ||
 		j.Program.CodeChecksum == before.checksum {
 		return false
 	}
 	var known faults
-	known.add(was.outcome.ErrorMessage)
-	return !known.add(j.outcome.ErrorMessage)
+	known.add(was.Outcome.ErrorMessage)
+	return !known.add(j.Outcome.ErrorMessage)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -19,16 +20,16 @@ type failing struct {
 	class          string       // intrinsic, adaptive, stale, degraded, unproven
 	reason         string       // from the trigger: an error type, or a selection's reason
 	message        prompt.Quote // zero means the attempt's error
-	attempt        judged       // zero if nothing ran
+	attempt        judge.Judged // zero if nothing ran
 }
 
 // failureShown returns the prompt's description of the failure.
 func failureShown(c *call.Call, f *failing) []prompt.Quote {
 	message := f.message
 	if message == (prompt.Quote{}) {
-		message = c.Mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
+		message = c.Mine(f.attempt.Outcome.ErrorType + ": " + f.attempt.Outcome.ErrorMessage)
 	}
-	return []prompt.Quote{message, f.attempt.hint}
+	return []prompt.Quote{message, f.attempt.Hint}
 }
 
 // A forgeRequest describes the program to forge.
@@ -69,19 +70,19 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 		return rec.noRepair(ctx, g, why, out)
 	}
 	if why.attempt.ID != "" {
-		rec.trail.countRepair(why.attempt.stage)
+		rec.trail.countRepair(why.attempt.Stage)
 	}
 	j := rec.tryCandidate(ctx, cand)
 	if j.ID == "" {
 		return rec.keepUnapproved(cand)
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
-	if j.served() {
+	if j.Served() {
 		return rec.adoptRepair(ctx, cand, j)
 	}
 	rec.note(j)
 	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
-	if j.overran {
+	if j.Overran {
 		return rec.keep(j)
 	}
 	return rec.replace(ctx, g, "regenerate:repair_failed", j)
@@ -90,9 +91,9 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 // adoptRepair adopts a successful repair. If the program returned an authored error and reproduced no fixture, nothing
 // shows that the fault is repaired. In that case the predecessor stays, and the repair counts against the budget, which
 // bounds the chain. An outage or an interruption counts neither way.
-func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged) agent.Outcome {
+func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judge.Judged) agent.Outcome {
 	o := rec.adoptOrDrop(ctx, cand, j)
-	if rec.adopting == nil && j.class == agent.ClassAuthored && !rec.reused {
+	if rec.adopting == nil && j.Class == agent.ClassAuthored && !rec.reused {
 		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
 	}
 	return o
@@ -105,20 +106,20 @@ func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why fail
 		if why.attempt.ID != "" && modelOut(out) {
 			rec.outage = true
 			o := rec.keep(why.attempt)
-			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
+			o.Metadata = judge.With(o.Metadata, "repair_error", out.ErrorMessage)
 			return o
 		}
 		return *out
 	}
-	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judged{stage: attempt.StageValidation,
-		outcome: *out}})
+	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judge.Judged{Stage: attempt.StageValidation,
+		Outcome: *out}})
 	return rec.replace(ctx, g, "regenerate:repair_failed", why.attempt)
 }
 
 // rejected is a program that was forged to replace a generation but was not adopted, with the attempt that showed why.
 type rejected struct {
 	trigger, checksum string
-	attempt           judged
+	attempt           judge.Judged
 }
 
 // reject records the program in its artifact, if there is one.
@@ -128,7 +129,7 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 	}
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, RepairFailed: repairFailed,
 		Rejected: rejectionOf(rec.Call, r, rec.Started)}
-	if policyBreach(r.attempt.outcome.ErrorType) && !rec.UnderSwitch() {
+	if policyBreach(r.attempt.Outcome.ErrorType) && !rec.UnderSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates count it
 	}
 	rec.changes = append(rec.changes, change)
@@ -137,19 +138,20 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 // rejectionOf returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
 // owner.
 func rejectionOf(c *call.Call, r rejected, at time.Time) *agent.Rejection {
-	o := r.attempt.outcome
+	o := r.attempt.Outcome
 	return &agent.Rejection{At: at, CallID: c.ID, Owner: agent.LoggedOwner(c.Reader()), Trigger: r.trigger,
-		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: agent.Clip(c.Mask(o.ErrorType+": "+o.ErrorMessage),
+		CodeChecksum: r.checksum, Stage: r.attempt.Stage, Reason: agent.Clip(c.Mask(o.ErrorType+": "+o.ErrorMessage),
 			400),
-		Hint: agent.Clip(c.Mask(r.attempt.hint.For(c.Reader())), 1200), Fixture: r.attempt.fixture,
-		Example: r.attempt.example}
+		Hint: agent.Clip(c.Mask(r.attempt.Hint.For(c.Reader())), 1200), Fixture: r.attempt.Fixture,
+		Example: r.attempt.Example}
 }
 
 func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
 
 // replace forges a program to replace a generation that could not be repaired.
-func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string, last judged) agent.Outcome {
-	if last.outcome.ErrorType != "" {
+func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string,
+	last judge.Judged) agent.Outcome {
+	if last.Outcome.ErrorType != "" {
 		rec.trail.feedback = true
 	}
 	return rec.forge(ctx, g, trigger)
@@ -174,27 +176,27 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
-		if j.overran || !rec.spend(&j, q.basis) {
-			rec.countExhaustion(j.stage)
+		if j.Overran || !rec.spend(&j, q.basis) {
+			rec.countExhaustion(j.Stage)
 			rec.keep(j)
 			return rec.exhausted(j)
 		}
 		rec.trail.feedback = true
 		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone,
 			basis: failing{code: cand.generation.Code,
-				checksum: cand.generation.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType,
+				checksum: cand.generation.CodeChecksum, class: string(j.Class), reason: j.Outcome.ErrorType,
 				attempt: j}}
 	}
 }
 
 // tryForged tries the model's reply. It returns the answer if the reply serves, otherwise the attempt that shows why it
 // does not.
-func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, answer *agent.Outcome) {
+func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judge.Judged, answer *agent.Outcome) {
 	var o agent.Outcome
 	switch j = rec.tryKept(ctx, cand); {
 	case cand.keeps && j.ID == "":
 		o = rec.keepProgram(ctx, cand)
-	case cand.keeps && j.served(): // interrupted
+	case cand.keeps && j.Served(): // interrupted
 		o = rec.keep(j)
 	case cand.keeps:
 		return j, nil
@@ -203,7 +205,7 @@ func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, 
 			o = rec.keepUnapproved(cand)
 			break
 		}
-		if rec.ranCandidate(agent.SourceGenerated, cand, j); !j.served() {
+		if rec.ranCandidate(agent.SourceGenerated, cand, j); !j.Served() {
 			return j, nil
 		}
 		o = rec.adoptOrDrop(ctx, cand, j)
@@ -216,7 +218,7 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 	if rec.class != agent.ClassIntrinsic {
 		return *out
 	}
-	refused := judged{stage: attempt.StageValidation, outcome: *out}
+	refused := judge.Judged{Stage: attempt.StageValidation, Outcome: *out}
 	rec.reject(rejected{trigger, rec.trail.refused, refused}, false)
 	return rec.exhausted(refused)
 }
@@ -231,22 +233,22 @@ func (rec *recovery) countExhaustion(stage string) {
 
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
-func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
+func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judge.Judged {
 	if broken := rec.prove(ctx, cand, rec.adaptive, rec.PersonAsked()); broken != nil {
 		return *broken
 	}
 	if rec.Policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
-		return judged{}
+		return judge.Judged{}
 	}
 	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
 		"checksum": cand.generation.CodeChecksum})
 	j := rec.try(ctx, &cand.generation, guardOfCandidate(&rec.Selection, cand))
 	if cand.wentBeyond(j.Guard) {
-		return judged{}
+		return judge.Judged{}
 	}
 	// the program was written for this very call
-	if j.misnamed() && (!j.Misfit || cand.generation.Trigger == widening) {
-		j.class, j.hint = agent.ClassIntrinsic, rec.Mine(j.unread()+" to this program. The call gives them.")
+	if j.Misnamed() && (!j.Misfit || cand.generation.Trigger == widening) {
+		j.Class, j.Hint = agent.ClassIntrinsic, rec.Mine(j.Unread()+" to this program. The call gives them.")
 	}
 	return j
 }

@@ -57,7 +57,7 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 // approval.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
-	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
+	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.Unallowed)
 	switch {
 	case rec.slow:
 		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader(), waited: rec.Patience()})
@@ -83,10 +83,10 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 // right answer.
 func (rec *recovery) holdHonest(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
-	if rec.last.unallowed {
+	if rec.last.Unallowed {
 		rec.fresh.unallowed.Store(true)
 	}
-	if rec.fresh.predecessor == nil && rec.last.outcome.ErrorType == agent.ErrWrongToolBoundary {
+	if rec.fresh.predecessor == nil && rec.last.Outcome.ErrorType == agent.ErrWrongToolBoundary {
 		rec.fresh.answers.Store(true)
 	}
 	rec.forgeFailed(o, rec.fresh)
@@ -126,7 +126,7 @@ func (rec *recovery) patches() bool {
 // proven reports whether more than an honest error speaks for the candidate. A first generation counts as proven,
 // because it has no predecessor that it could be worse than.
 func (a *adoption) proven() bool {
-	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 ||
+	return a.attempt.Class != agent.ClassAuthored || a.attempt.PassedOn || len(a.candidate.proof.kept) > 0 ||
 		a.candidate.predecessor == nil
 }
 

@@ -24,7 +24,7 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
 		Selection: a.Decision.Logged(),
-		AttemptID: a.last.ID, AttemptStage: a.last.stage, AttemptFailures: t.failures,
+		AttemptID: a.last.ID, AttemptStage: a.last.Stage, AttemptFailures: t.failures,
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
 		OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
@@ -90,8 +90,8 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 			f.CapabilityPatterns
 	}
 	if a.kept {
-		e.ContractValidationApplied, e.ContractValidationPassed = a.last.checked, a.last.passed()
-		if v := a.last.violation; v != nil {
+		e.ContractValidationApplied, e.ContractValidationPassed = a.last.Checked, a.last.Passed()
+		if v := a.last.Violation; v != nil {
 			e.ContractValidationMismatch = v.Mismatch
 		}
 	}

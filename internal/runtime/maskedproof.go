@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // provenFixture returns the call's fixture for proving successors, or nil. If masks replace secrets in the fixture, it
 // is used only if the program reproduces its value from it.
-func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judged) *agent.Fixture {
+func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judge.Judged) *agent.Fixture {
 	f, masked := fixtureOf(&c.Selection, g, a)
 	if f == nil || !c.Env.Storage.Fits(ctx, c.Session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
 		return nil
@@ -17,7 +18,7 @@ func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a jud
 	if !masked {
 		return f
 	}
-	key := c.Role + "." + c.Method + " " + g.CodeChecksum + " " + inputHash(f.Args, f.Kwargs)
+	key := c.Role + "." + c.Method + " " + g.CodeChecksum + " " + judge.InputHash(f.Args, f.Kwargs)
 	if c.Env.Irreproducible.Has(key) {
 		return nil
 	}

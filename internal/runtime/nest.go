@@ -71,7 +71,7 @@ func (x nester) NestDry(ctx context.Context, q attempt.Nesting, noFetch bool) (o
 			"no program serves "+q.Role+"."+q.Method+", and none is forged for a dry run"), true
 	}
 	a, _ := s.dryRun(ctx, g, dryRun{id: n.ID, callID: n.ID, args: n.Args, kwargs: n.Kwargs, denied: noFetch})
-	return n.Named(a.outcome), a.denied
+	return n.Named(a.Outcome), a.Denied
 }
 
 // blames returns the class of a failure that the call's caller is not to blame for: a failure of the call's own

@@ -48,7 +48,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	}
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, failureShown(c.Call, &o.basis)
-		in.FailureMetadata, in.Broke = c.MaskData(o.basis.attempt.outcome.Metadata), o.basis.attempt.broke
+		in.FailureMetadata, in.Broke = c.MaskData(o.basis.attempt.Outcome.Metadata), o.basis.attempt.Broke
 	}
 	for _, f := range failures {
 		text := f.Stage + ": " + f.ErrorType + ": " + f.ErrorMessage

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
@@ -28,13 +29,13 @@ type proof struct {
 	renewed  []agent.Fixture       // fixtures with their changed values, which later programs must reproduce
 	// IDs of active examples that a program for a changed purpose does not hold; a person decides about them
 	breaks []string
-	broken *judged
+	broken *judge.Judged
 }
 
 // fixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
-func fixtureOf(c *call.Selection, g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
+func fixtureOf(c *call.Selection, g *agent.Generation, a judge.Judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
 	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.Result.Effects.Truncated ||
 		c.InputHistory != nil {
@@ -45,7 +46,7 @@ func fixtureOf(c *call.Selection, g *agent.Generation, a judged) (f *agent.Fixtu
 		size += len(arg)
 	}
 	// check before masking, which takes longer than all else for a large call
-	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.Result.Effects.Journal) > 4*agent.MaxFixtureBytes {
+	if size > agent.MaxFixtureBytes || len(a.Outcome.Value)+len(a.Result.Effects.Journal) > 4*agent.MaxFixtureBytes {
 		return nil, false
 	}
 	facts := a.Result.Facts
@@ -57,7 +58,7 @@ func fixtureOf(c *call.Selection, g *agent.Generation, a judged) (f *agent.Fixtu
 	f = &agent.Fixture{CallID: c.ID, SessionID: c.Session.ID, Owner: agent.LoggedOwner(c.Session.Owner), Args: in.Args,
 		Kwargs: in.Kwargs}
 	var ofValue, ofEffects, ofContext bool
-	f.Value, ofValue = c.MaskJSON(a.outcome.Value)
+	f.Value, ofValue = c.MaskJSON(a.Outcome.Value)
 	f.Effects, ofEffects = c.MaskJSON(a.Result.Effects.Journal)
 	if size += len(f.Value) + len(f.Effects); size > agent.MaxFixtureBytes {
 		return nil, false
@@ -91,14 +92,14 @@ func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawM
 // candidate may serve, otherwise the attempt that broke one. If the proof was interrupted, it returns an attempt of
 // agent.ClassNone, and the candidate is neither proved nor broken. mayChange means that a person asked for a change, so
 // fixtures may be answered differently.
-func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
+func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
 	p := &cand.proof
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		a := &judged{Attempt: attempt.Attempt{ID: c.ID + ".f"}, stage: attempt.StageProof}
-		a.outcome, a.class = interrupt.Outcome(ctx)
+		a := &judge.Judged{Attempt: attempt.Attempt{ID: c.ID + ".f"}, Stage: attempt.StageProof}
+		a.Outcome, a.Class = interrupt.Outcome(ctx)
 		return a
 	}
 	// Another call has made the proof while this one waited.
@@ -107,17 +108,17 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 	}
 	now := c.refreshed(ctx)
 	broken := now.proveExamples(ctx, cand, adaptive)
-	if broken != nil && broken.example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.keeps {
+	if broken != nil && broken.Example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.keeps {
 		broken = now.onlyExamples(ctx, cand, broken)
 	}
 	if broken == nil && !c.SwitchedOff() {
 		broken = now.proveFixtures(ctx, cand, adaptive, mayChange)
 	}
-	if broken != nil && broken.class != agent.ClassIntrinsic {
+	if broken != nil && broken.Class != agent.ClassIntrinsic {
 		return broken // interrupted
 	}
-	if broken != nil && broken.of == "" {
-		broken.of = c.Reader() // other owners' calls may wait for the same proof
+	if broken != nil && broken.Of == "" {
+		broken.Of = c.Reader() // other owners' calls may wait for the same proof
 	}
 	p.done, p.broken = true, broken
 	return proofFor(c.Call, broken)
@@ -125,18 +126,18 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 
 // proofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
 // returns nil for nil.
-func proofFor(c *call.Call, found *judged) *judged {
+func proofFor(c *call.Call, found *judge.Judged) *judge.Judged {
 	if found == nil {
 		return nil
 	}
 	own := *found
 	own.ID = c.ID + own.ID[strings.IndexByte(own.ID, '.'):]
-	own.outcome.Metadata = nil
+	own.Outcome.Metadata = nil
 	switch {
-	case own.fixture != "" && own.of == c.Reader():
-		own.outcome.Metadata = map[string]any{"fixture": own.fixture}
-	case own.example != "":
-		own.outcome.Metadata = map[string]any{"example": own.example}
+	case own.Fixture != "" && own.Of == c.Reader():
+		own.Outcome.Metadata = map[string]any{"fixture": own.Fixture}
+	case own.Example != "":
+		own.Outcome.Metadata = map[string]any{"example": own.Example}
 	}
 	return &own
 }
@@ -163,7 +164,7 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 // proveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
 // attempt that broke a fixture, or nil. With mayChange, different answers are recorded instead, but a crash still
 // breaks the proof.
-func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
+func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
 	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
@@ -190,7 +191,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		broken, reproduced := c.rerun(ctx, cand, f, i)
 		switch {
 		// A person wants other answers, so a difference is recorded. A crash is still a fault.
-		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.Result.Failure == nil:
+		case broken != nil && broken.Class == agent.ClassIntrinsic && mayChange && broken.Result.Failure == nil:
 			p.changed = append(p.changed, changedAnswer(f, broken))
 			if broken.Result.Value != nil {
 				f.Value = broken.Result.Value
@@ -207,7 +208,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 
 // inherited returns the predecessor's fixtures. It adds its ancestors' fixtures that the predecessor reproduces, which
 // they gained while it waited for approval. It returns an attempt if a run was interrupted.
-func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judged) {
+func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judge.Judged) {
 	all := slices.Clip(predecessor.Fixtures)
 	if c.Artifact == nil {
 		return all, nil
@@ -223,7 +224,7 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 				continue
 			}
 			broken, reproduced := c.rerun(ctx, itself, f, i)
-			if broken != nil && broken.class != agent.ClassIntrinsic {
+			if broken != nil && broken.Class != agent.ClassIntrinsic {
 				return nil, broken
 			}
 			if reproduced {
@@ -264,7 +265,7 @@ func contradicted(c *call.Selection, f agent.Fixture) bool {
 }
 
 // changedAnswer records the new answer to a fixture.
-func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
+func changedAnswer(f agent.Fixture, now *judge.Judged) agent.ChangedAnswer {
 	ch := agent.ChangedAnswer{CallID: f.CallID, SessionID: f.SessionID, Args: f.Args, Kwargs: f.Kwargs, Was: f.Value}
 	switch res := now.Result; {
 	case res.Authored != nil:

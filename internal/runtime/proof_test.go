@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -23,7 +24,7 @@ func TestFixture(t *testing.T) {
 		p       *agent.Policy
 		s       *selected
 		g       *agent.Generation
-		attempt judged
+		attempt judge.Judged
 	}
 	tests := []struct {
 		name  string
@@ -65,7 +66,7 @@ func TestFixture(t *testing.T) {
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
 		c.s = &selected{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"),
 			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}
-		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
+		c.attempt = judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.Result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
 		return c
@@ -95,20 +96,20 @@ func TestFixture(t *testing.T) {
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
 	size := func(c *fixtureCall, memory int) int {
-		return len(c.s.Kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.Result.Effects.Journal) +
+		return len(c.s.Kwargs) + len(c.attempt.Outcome.Value) + len(c.attempt.Result.Effects.Journal) +
 			len(c.s.Args[0]) + memory
 	}
 	fill := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 	for _, more := range []int{0, 1} {
 		c := make1()
-		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
+		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
 		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
 		c.attempt.Result.Facts.ContextReads = []string{"k"}
 		c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
+		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
 		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
 		}
@@ -177,23 +178,23 @@ func TestProofIsDoneOnce(t *testing.T) {
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
 	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},
 		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.class != agent.ClassNone ||
-		broken.outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
+	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.Class != agent.ClassNone ||
+		broken.Outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
 		t.Fatalf("interrupted: %+v", broken)
 	}
 	broken := s.prove(t.Context(), cand, false, false)
-	if broken == nil || broken.class != agent.ClassIntrinsic || broken.fixture == "" ||
+	if broken == nil || broken.Class != agent.ClassIntrinsic || broken.Fixture == "" ||
 		!strings.HasSuffix(broken.ID, ".f1") ||
-		broken.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
+		broken.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.prove(t.Context(), cand, false, false); again == nil || again.fixture != broken.fixture ||
-		again.hint != broken.hint || ran != 2 {
+	if again := s.prove(t.Context(), cand, false, false); again == nil || again.Fixture != broken.Fixture ||
+		again.Hint != broken.Hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
 	cand.proof.turn <- struct{}{} // another call is at it
-	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.class != agent.ClassNone ||
-		waited.stage != attempt.StageProof {
+	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.Class != agent.ClassNone ||
+		waited.Stage != attempt.StageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
 	<-cand.proof.turn
@@ -207,7 +208,7 @@ func TestProofIsDoneOnce(t *testing.T) {
 	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")},
 		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
 	if broken := s.prove(t.Context(), boom, false, true); broken == nil ||
-		!strings.HasSuffix(broken.hint.For(agent.LocalOwner), "now it is execution: boom") {
+		!strings.HasSuffix(broken.Hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}
 }

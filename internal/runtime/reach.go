@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
 // A reach describes how far the serving program reaches: the manifest of its method, the effects of its runs, and the
@@ -158,6 +159,7 @@ func withWaiting(c *call.Selection, o agent.Outcome, beyond *agent.Effects) agen
 	}
 	a := approvalOfReach(c, beyond)
 	o.ErrorMessage += "; another program waits for a person's approval: " + a.Message
-	o.Metadata = with(with(with(o.Metadata, "approve", a.Request), "lacks", a.Details), "repair", repairAwaits)
+	o.Metadata = judge.With(judge.With(judge.With(o.Metadata, "approve", a.Request), "lacks", a.Details), "repair",
+		repairAwaits)
 	return o
 }

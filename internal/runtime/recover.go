@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -20,11 +21,11 @@ import (
 type recovery struct {
 	*answered
 	budgets budgets
-	outage  bool   // the provider failed, so the failure does not count against the method
-	slow    bool   // the model delivered no program in its share of the call's time
-	reused  bool   // the candidate comes from an earlier call
-	waits   bool   // a candidate waits for a person, and the previous program answers
-	failed  judged // the stored program's attempt; zero if it did not run
+	outage  bool         // the provider failed, so the failure does not count against the method
+	slow    bool         // the model delivered no program in its share of the call's time
+	reused  bool         // the candidate comes from an earlier call
+	waits   bool         // a candidate waits for a person, and the previous program answers
+	failed  judge.Judged // the stored program's attempt; zero if it did not run
 }
 
 // budgets are the retries that the policy allows this call.
@@ -122,18 +123,18 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	}
 	j := rec.try(ctx, g, guardFor(&rec.Selection))
 	rec.count(ctx, g, j)
-	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
+	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.Unallowed) && !j.Outcome.OK() {
 		// keep the candidate's error: it is honest, or names what a person can do, and the old program has no value
 		// either
 		return o
 	}
 	rec.ran(agent.SourcePersisted, g, j)
-	if !j.served() {
+	if !j.Served() {
 		rec.note(j)
 	}
 	answer := rec.keep(j)
 	if after, waits := o.Metadata["retry_after_ms"]; waits && !answer.OK() {
-		answer.Metadata, answer.Retriable = with(answer.Metadata, "retry_after_ms", after), true
+		answer.Metadata, answer.Retriable = judge.With(answer.Metadata, "retry_after_ms", after), true
 	}
 	if rec.waits {
 		return withWaiting(&rec.Selection, answer, rec.adopting.beyond())
@@ -142,7 +143,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 }
 
 // try runs and judges a stored generation or a candidate, within the limits of the guard.
-func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attempt.Guard) judged {
+func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attempt.Guard) judge.Judged {
 	rec.attempts++
 	a := attempt.Run(ctx, attempt.Request{Call: rec.Call, Memory: rec.Memory, Attempt: rec.ID + "." +
 		strconv.Itoa(rec.attempts),
@@ -152,7 +153,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attemp
 	rec.trail.built += a.Result.Timing.Build
 	rec.stages.Run += a.Result.Timing.Run
 	began := rec.Env.Now()
-	j := judge(ctx, &rec.Selection, a)
+	j := judge.Attempt(ctx, &rec.Selection, a)
 	ended := rec.Env.Now()
 	rec.stages.Judge += ended.Sub(began)
 	traceAttempt(rec.Call, &a, began, ended)
@@ -171,18 +172,18 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
 	}
-	if j.served() {
+	if j.Served() {
 		return rec.keep(j)
 	}
 	rec.note(j)
-	if j.class == agent.ClassAdaptive {
+	if j.Class == agent.ClassAdaptive {
 		rec.drifted = classify.ChangedSources(classify.Evidence{Fetches: j.Result.Effects.Fetches, Shapes: g.Shapes,
 			Outlines: g.Outlines,
 			Words:    rec.Env.Words.Of(g)})
 		rec.adaptive = true
 	}
 	switch {
-	case j.overran, rec.Artifact.Pinned, rec.Decision.Reason == selection.ReasonApprovalRequired:
+	case j.Overran, rec.Artifact.Pinned, rec.Decision.Reason == selection.ReasonApprovalRequired:
 		return rec.keep(j)
 	case rec.Decision.Reason == selection.ReasonBreaksExamples:
 		return rec.keep(j)
@@ -191,22 +192,23 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
-		o.Metadata, o.Retriable = with(o.Metadata, "retry_after_ms", wait.until.Sub(rec.Env.Now()).Milliseconds()), true
+		o.Metadata, o.Retriable = judge.With(o.Metadata, "retry_after_ms",
+			wait.until.Sub(rec.Env.Now()).Milliseconds()), true
 		return o
 	}
 	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))
 }
 
 // recoverFrom repairs a failing stored generation, or replaces it if its repairs are used up or switched off.
-func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
+func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j judge.Judged) agent.Outcome {
 	switch {
 	case !rec.Policy.RepairEnabled:
 		return rec.replace(ctx, g, "regenerate:repair_disabled", j)
 	case rec.Artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
-	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class),
-		reason: rec.NamedType(j.outcome.ErrorType), attempt: j})
+	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.Class),
+		reason: rec.NamedType(j.Outcome.ErrorType), attempt: j})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, it ignores arguments that matter,
@@ -243,28 +245,28 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 }
 
 // count adds the result of a stored generation's run to its artifact. An interrupted run does not count.
-func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
-	if j.class == agent.ClassNone {
+func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judge.Judged) {
+	if j.Class == agent.ClassNone {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, ResultOf: g.ID,
-		Result:    j.class,
-		SessionID: rec.Session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting,
-		Misnamed: j.misnamed(), Unrun: j.Misfit}
+		Result:    j.Class,
+		SessionID: rec.Session.ID, Checked: j.Checked, CheckPassed: j.Passed(), Drifting: j.Drifting,
+		Misnamed: j.Misnamed(), Unrun: j.Misfit}
 	if g.Interface == nil {
 		change.Interface = j.Takes // generations of earlier versions have no interface
 	}
-	if j.outcome.OK() {
-		change.Caller, change.Answered = callerOf(rec.Call, g), answeredInput(rec.Call, j)
+	if j.Outcome.OK() {
+		change.Caller, change.Answered = callerOf(rec.Call, g), judge.AnsweredInput(rec.Call, j)
 		change.Fixture = rec.provenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.FirstSeen(g.Effects), rec.Policy.Effects == agent.EffectsObserve
-		if j.shapes != nil && !maps.Equal(j.shapes, g.Shapes) {
-			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.Reader())
+		if j.Shapes != nil && !maps.Equal(j.Shapes, g.Shapes) {
+			change.Shapes, change.Outlines, change.Owner = j.Shapes, j.Outlines, agent.LoggedOwner(rec.Reader())
 		}
 	} else {
-		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType,
-			agent.Clip(rec.Mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.Reader())
-		if !j.Misfit || j.misnamed() { // a missing argument proves nothing
+		change.ErrorType, change.Reason, change.Owner = j.Outcome.ErrorType,
+			agent.Clip(rec.Mask(j.Outcome.ErrorMessage), 400), agent.LoggedOwner(rec.Reader())
+		if !j.Misfit || j.Misnamed() { // a missing argument proves nothing
 			change.Failure = failureOf(rec.Call, g, j)
 		}
 	}
@@ -272,39 +274,39 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 }
 
 // note records a failed attempt in the call's trail.
-func (rec *recovery) note(j judged) {
+func (rec *recovery) note(j judge.Judged) {
 	rec.repairEnded(false)
 	if len(rec.trail.failures) >= maxAttemptFailures {
 		return
 	}
-	message := agent.Clip(rec.Mask(j.outcome.ErrorMessage), 400)
-	rec.Progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.ID, "stage": j.stage,
-		"error_type":    j.outcome.ErrorType,
-		"error_message": message, "failure_class": j.class})
-	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.ID, Stage: j.stage,
-		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class,
-		Metadata: rec.MaskData(j.outcome.Metadata), Hint: rec.Mask(j.hint.For(rec.Reader()))})
-	if j.stage == attempt.StageExecution || j.stage == attempt.StageOutcome {
+	message := agent.Clip(rec.Mask(j.Outcome.ErrorMessage), 400)
+	rec.Progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.ID, "stage": j.Stage,
+		"error_type":    j.Outcome.ErrorType,
+		"error_message": message, "failure_class": j.Class})
+	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage,
+		ErrorType: j.Outcome.ErrorType, ErrorMessage: message, FailureClass: j.Class,
+		Metadata: rec.MaskData(j.Outcome.Metadata), Hint: rec.Mask(j.Hint.For(rec.Reader()))})
+	if j.Stage == attempt.StageExecution || j.Stage == attempt.StageOutcome {
 		rec.trail.rolledBack = true
 	}
 }
 
 // spend uses one retry of the kind that the attempt's stage needs, and returns false if none is left. An attempt that
 // failed in the same way as the program it repairs uses none, up to maxRepeated times.
-func (rec *recovery) spend(j *judged, repaired failing) bool {
-	if j.repeats(repaired) && rec.trail.repeated < maxRepeated {
+func (rec *recovery) spend(j *judge.Judged, repaired failing) bool {
+	if repeats(j, repaired) && rec.trail.repeated < maxRepeated {
 		rec.trail.repeated++
 		return true
 	}
 	left := &rec.budgets.execution
-	if ofOutcome(j.stage) {
+	if ofOutcome(j.Stage) {
 		left = &rec.budgets.outcome
 	}
 	if *left == 0 {
 		return false
 	}
 	*left--
-	rec.trail.countRepair(j.stage)
+	rec.trail.countRepair(j.Stage)
 	return true
 }
 

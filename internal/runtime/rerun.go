@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/equal"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
@@ -17,7 +18,7 @@ import (
 // rerun runs the candidate on the fixture. It returns the attempt if it answers differently or was interrupted, and
 // otherwise whether the value was reproduced. Neither is set if the fixture proves nothing about the candidate.
 func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
-	i int) (broken *judged, reproduced bool) {
+	i int) (broken *judge.Judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
@@ -31,7 +32,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	}
 	got, form := "", "an error"
 	switch res := a.Result; {
-	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
+	case a.Class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
 		return a, false
 	case diverged(&res):
 		return nil, false // it asks for something else: the journal cannot show how it answers
@@ -45,10 +46,10 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	default:
 		got, form = string(res.Value), c.OutlinedAnswer(res.Value, "")
 	}
-	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"),
+	a.Outcome, a.Class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"),
 		agent.ClassIntrinsic
-	a.broke, a.fixture = prompt.BrokeFixture, f.CallID
-	a.hint = c.Quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
+	a.Broke, a.Fixture = prompt.BrokeFixture, f.CallID
+	a.Hint = c.Quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
 		c.Clip(string(jsonenc.Array(f.Args))), c.Clip(string(f.Kwargs)), c.Clip(string(f.Value)), c.Clip(got)),
 		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s",
 			c.Outlined(f.Args, f.Kwargs), c.OutlinedAnswer(f.Value, ""), form))

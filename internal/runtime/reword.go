@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
@@ -18,14 +19,14 @@ func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
 // tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
 // precedence over the model's decision. It returns no attempt if the program holds everything, or if the candidate is a
 // new program.
-func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
+func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judge.Judged {
 	if !cand.keeps {
-		return judged{}
+		return judge.Judged{}
 	}
 	if broken := rec.prove(ctx, cand, rec.adaptive, false); broken != nil {
 		return *broken
 	}
-	return judged{}
+	return judge.Judged{}
 }
 
 // keepProgram records that the model confirmed the program, and answers with it.
@@ -57,7 +58,7 @@ func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.K
 // onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
 // gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
 // a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judged) *judged {
+func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judge.Judged) *judge.Judged {
 	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
@@ -65,7 +66,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 	active := c.Artifact.ActiveExamples()
 	for i := range active {
 		r := c.runExample(ctx, &cand.generation, &active[i], how)
-		if r.attempt != nil && r.attempt.class == agent.ClassNone && ctx.Err() != nil {
+		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
 			return r.attempt
 		}
 		if r.Result != ExampleFailed {

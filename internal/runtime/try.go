@@ -37,7 +37,7 @@ func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	if !ok {
 		return agent.Failed(agent.ErrInvalidInput, "context must be an object")
 	}
-	return s.Named(a.outcome)
+	return s.Named(a.Outcome)
 }
 
 // CheckExamples runs the program on the artifact's active examples. With NoFetch, a live example counts as skipped if
@@ -70,7 +70,7 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 		switch {
 		case reproduced:
 			same++
-		case broken != nil && broken.class == agent.ClassIntrinsic:
+		case broken != nil && broken.Class == agent.ClassIntrinsic:
 			ch := changedAnswer(f, broken)
 			changed = append(changed, ChangedFixture{ch.CallID, ch.Was, ch.Now, ch.ErrorType})
 		}

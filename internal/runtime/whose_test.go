@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -95,19 +96,19 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 // A failed proof is found once for the calls that share a candidate, and each keeps it as its own.
 func TestAFailedProofOfAnotherCall(t *testing.T) {
 	t.Parallel()
-	found := &judged{Attempt: attempt.Attempt{ID: "call_ann.f2"}, of: "ann", fixture: "call_ann",
-		outcome: agent.Failed(agent.ErrExecution, "it broke")}
+	found := &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.f2"}, Of: "ann", Fixture: "call_ann",
+		Outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
 		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
-		if own := proofFor(c, found); own.ID != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
-			found.outcome.Metadata != nil {
+		if own := proofFor(c, found); own.ID != "call_now.f2" || own.Outcome.Metadata["fixture"] != fixture ||
+			found.Outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
-	found = &judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
+	found = &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, Of: "ann", Example: "ex_1.2"}
 	if own := proofFor((&call.Call{ID: "call_now",
 		Session: agent.Session{Owner: "ben"}}), found); own.ID != "call_now.ex_1.2" ||
-		own.outcome.Metadata["example"] != "ex_1.2" {
+		own.Outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}
 }

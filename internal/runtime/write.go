@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -230,14 +231,14 @@ func (w *writer) gate(ctx context.Context, q forgeRequest,
 // one.
 func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 	why *sandbox.Failure) (forgeRequest, bool) {
-	out := failed(why)
-	if why.Ours || !refusal(why.Type) && ctx.Err() != nil {
+	out := judge.Failed(why)
+	if why.Ours || !judge.Refusal(why.Type) && ctx.Err() != nil {
 		w.res.failure, w.res.class = &out, agent.ClassNone
 		return q, false
 	}
-	j := judged{Attempt: attempt.Attempt{ID: w.ID + ".v"}, stage: attempt.StageValidation, outcome: out,
-		class: agent.ClassIntrinsic, hint: w.Mine(why.Hint)}
-	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.stage, ErrorType: why.Type,
+	j := judge.Judged{Attempt: attempt.Attempt{ID: w.ID + ".v"}, Stage: attempt.StageValidation, Outcome: out,
+		Class: agent.ClassIntrinsic, Hint: w.Mine(why.Hint)}
+	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage, ErrorType: why.Type,
 		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.Env.Metrics.Guardrail(why.Type)
 	switch {

@@ -1,4 +1,4 @@
-package runtime
+package judge
 
 import (
 	"testing"
@@ -60,7 +60,7 @@ func TestRetriable(t *testing.T) {
 			attempt.Attempt{Failed: below(agent.ErrDenied, false)}, false},
 	}
 	for _, tt := range tests {
-		j := judged{Attempt: tt.a, outcome: agent.Failed(tt.errorType, "m"), class: tt.class}
+		j := Judged{Attempt: tt.a, Outcome: agent.Failed(tt.errorType, "m"), Class: tt.class}
 		j.Result.Authored = tt.authored
 		if got := j.retriable(); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
