@@ -47,7 +47,8 @@ func TestCacheability(t *testing.T) {
 		if tt.call.Kwargs == nil {
 			tt.call.Kwargs = json.RawMessage("{}")
 		}
-		s := &selected{Selection: call.Selection{Call: tt.call, Terms: call.Terms{Contract: tt.contract}}}
+		s := &selected{prover: prover{Selection: call.Selection{Call: tt.call,
+			Terms: call.Terms{Contract: tt.contract}}}}
 		takes := &agent.Interface{Origin: agent.OriginInferred}
 		if strings.Contains(tt.name, "declares") {
 			takes.Origin = agent.OriginDeclared

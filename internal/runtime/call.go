@@ -99,9 +99,9 @@ func (c *opened) answer(ctx context.Context) *answered {
 
 // set answers a method named "key=": it writes the context key and runs no program.
 func (c *opened) set(key string) *answered {
-	done := &answered{open: c, selected: selected{Selection: call.Selection{Call: &c.Call,
+	done := &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call,
 		Decision: selection.Decision{Decision: agent.DecideNone,
-			Reason: selection.ReasonSetter}}, r: c.r},
+			Reason: selection.ReasonSetter}}, nester: nester{c.r}}, r: c.r},
 		outcome: agent.Outcome{Status: agent.StatusOK, Value: c.Args[0]}}
 	if c.Depth == 0 {
 		done.context = &agent.ContextChange{Set: map[string]json.RawMessage{key: c.Args[0]}}
@@ -111,7 +111,8 @@ func (c *opened) set(key string) *answered {
 
 // neverStarted answers a call that was ended while it waited for its session's turn.
 func (c *opened) neverStarted(ctx context.Context) *answered {
-	done := &answered{open: c, selected: selected{Selection: call.Selection{Call: &c.Call}, r: c.r}}
+	done := &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
+		nester: nester{c.r}}, r: c.r}}
 	done.outcome, done.class = interrupt.Outcome(ctx)
 	done.outcome.ErrorMessage = interrupt.NeverStarted + ": " + done.outcome.ErrorMessage
 	done.outcome.Metadata = map[string]any{"started": false}
@@ -122,12 +123,14 @@ func (c *opened) neverStarted(ctx context.Context) *answered {
 // storeFailed answers a call for which the store could not be read, possibly because the call ended meanwhile.
 func (c *opened) storeFailed(ctx context.Context, err error) *answered {
 	if ctx.Err() != nil {
-		done := &answered{open: c, selected: selected{Selection: call.Selection{Call: &c.Call}, r: c.r}}
+		done := &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
+			nester: nester{c.r}}, r: c.r}}
 		done.outcome, done.class = interrupt.Outcome(ctx)
 		return done
 	}
 	c.Env.Logger.Error().Err(err).Str("call_id", c.ID).Msg("the store could not be read for a call")
-	return &answered{open: c, selected: selected{Selection: call.Selection{Call: &c.Call}, r: c.r},
+	return &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
+		nester: nester{c.r}}, r: c.r},
 		outcome: agent.Failed(agent.ErrResourceExhausted,
 			"the daemon could not read what it needs for this call")}
 }

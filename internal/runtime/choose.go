@@ -13,7 +13,7 @@ import (
 
 // A selected call is a selection whose program is run, or asked for.
 type selected struct {
-	call.Selection
+	prover
 
 	r      *Runtime
 	before *reach // of the program that a flight would replace; nil if wider reach needs no approval
@@ -22,7 +22,7 @@ type selected struct {
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.Env.Now()
-	s := selected{Selection: call.Selection{Call: &c.Call}, r: c.r}
+	s := selected{prover: prover{Selection: call.Selection{Call: &c.Call}, nester: nester{c.r}}, r: c.r}
 	var err error
 	if early := c.Early; early != nil && c.place.Ahead == 0 {
 		s.Terms, c.Early = *early, nil

@@ -29,10 +29,10 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 	if g.CallersContract && g.Asked == nil && judged.Role == k.Role {
 		c.Asked = judged.Contract // programs of earlier versions did not store the contract
 	}
-	s := selected{Selection: call.Selection{Call: &c.Call, Artifact: a,
+	s := selected{prover: prover{Selection: call.Selection{Call: &c.Call, Artifact: a,
 		Decision: selection.Decision{Decision: agent.DecideForge,
 			Reason:     selection.ReasonCorrection,
-			Generation: g}}, r: r}
+			Generation: g}}, nester: nester{r}}, r: r}
 	if s.Terms, err = c.ResolveTerms(ctx); err == nil && g.CallersContract &&
 		(!s.Terms.Own || s.Terms.Checked != g.CheckedFingerprint) {
 		err = errContractUnknown

@@ -30,7 +30,7 @@ type dryRun struct {
 
 // dryRun runs the generation. The attempt of an interrupted run has agent.ClassNone. ok is false if the context is not
 // an object.
-func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judge.Judged, ok bool) {
+func (c *prover) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judge.Judged, ok bool) {
 	q, h, ok := c.dryRequest(g, d)
 	if !ok {
 		return nil, false
@@ -67,7 +67,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 }
 
 // dryRequest returns the request to run the generation, always on the engine, and the host that answers its host calls.
-func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *attempt.Host, ok bool) {
+func (c *prover) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *attempt.Host, ok bool) {
 	var memory map[string]json.RawMessage
 	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
 		return q, nil, false
@@ -78,7 +78,7 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		memory = given.Context
 	}
 	args, kwargs := g.Arrange(d.args, d.kwargs)
-	h = &attempt.Host{For: c.Call, Nester: nester{c.r}, Attempt: d.id, Recorded: d.effects != nil, Dry: true,
+	h = &attempt.Host{For: c.Call, Nester: c.nester, Attempt: d.id, Recorded: d.effects != nil, Dry: true,
 		Denied: d.denied,
 		Guard:  d.guard}
 	if h.Guard == nil {

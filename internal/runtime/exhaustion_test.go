@@ -40,7 +40,7 @@ func TestExhausted(t *testing.T) {
 	exhaust := func(depth int, tr trail, stage, errorType string) (agent.Outcome, agent.Outcome) {
 		o := agent.Failed(errorType, "secret of the program")
 		o.Metadata = map[string]any{"detail": "index"}
-		rec := &recovery{answered: &answered{selected: selected{Selection: call.Selection{Call: &call.Call{Depth: depth}}}, trail: tr}}
+		rec := &recovery{answered: &answered{selected: selected{prover: prover{Selection: call.Selection{Call: &call.Call{Depth: depth}}}}, trail: tr}}
 		return o, rec.exhausted(judge.Judged{Stage: stage, Outcome: o})
 	}
 	for _, tt := range tests {

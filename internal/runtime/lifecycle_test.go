@@ -63,8 +63,8 @@ func moved(t *testing.T, e transition) string {
 	g := *a.Generations[0]
 	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
 	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
-	c := &answered{selected: selected{Selection: call.Selection{Call: &call.Call{Policy: &p,
-		Session: agent.Session{ID: "two"}}, Artifact: a}},
+	c := &answered{selected: selected{prover: prover{Selection: call.Selection{Call: &call.Call{Policy: &p,
+		Session: agent.Session{ID: "two"}}, Artifact: a}}},
 		source: agent.SourcePersisted, generation: "gen-1"}
 	c.outcome = agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
 	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK,
@@ -188,8 +188,8 @@ func TestLifecycleOfAnswers(t *testing.T) {
 			Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}
 	}
 	answer := func(a *agent.Artifact, generation string, changes []agent.ArtifactChange) *answered {
-		return &answered{selected: selected{Selection: call.Selection{Call: &call.Call{Policy: &p,
-			Session: agent.Session{ID: "s"}}, Artifact: a}},
+		return &answered{selected: selected{prover: prover{Selection: call.Selection{Call: &call.Call{Policy: &p,
+			Session: agent.Session{ID: "s"}}, Artifact: a}}},
 			source: agent.SourcePersisted, generation: generation, changes: changes,
 			outcome: agent.Failed(agent.ErrExecution, "boom")}
 	}

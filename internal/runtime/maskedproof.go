@@ -10,7 +10,7 @@ import (
 
 // provenFixture returns the call's fixture for proving successors, or nil. If masks replace secrets in the fixture, it
 // is used only if the program reproduces its value from it.
-func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judge.Judged) *agent.Fixture {
+func (c *prover) provenFixture(ctx context.Context, g *agent.Generation, a judge.Judged) *agent.Fixture {
 	f, masked := fixtureOf(&c.Selection, g, a)
 	if f == nil || !c.Env.Storage.Fits(ctx, c.Session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
 		return nil

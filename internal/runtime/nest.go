@@ -124,7 +124,8 @@ func (x nester) nested(q attempt.Nesting) *opened {
 
 // refusal answers a nested call that is not made.
 func (c *opened) refusal(o agent.Outcome) *answered {
-	return &answered{open: c, selected: selected{Selection: call.Selection{Call: &c.Call}, r: c.r}, outcome: o}
+	return &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
+		nester: nester{c.r}}, r: c.r}, outcome: o}
 }
 
 // commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an

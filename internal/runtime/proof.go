@@ -16,6 +16,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
+// A prover proves candidates for a call: with the contract, the examples and the fixtures of its selection.
+type prover struct {
+	call.Selection
+
+	nester attempt.Nester // makes the calls of the programs that it runs
+}
+
 // A proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
 // the predecessor did. The proof is made once, by the first call that is not interrupted; other calls wait for it.
 type proof struct {
@@ -92,7 +99,7 @@ func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawM
 // candidate may serve, otherwise the attempt that broke one. If the proof was interrupted, it returns an attempt of
 // agent.ClassNone, and the candidate is neither proved nor broken. mayChange means that a person asked for a change, so
 // fixtures may be answered differently.
-func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
+func (c *prover) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
 	p := &cand.proof
 	select {
 	case p.turn <- struct{}{}:
@@ -144,7 +151,7 @@ func proofFor(c *call.Call, found *judge.Judged) *judge.Judged {
 
 // refreshed returns the selection with the artifact's current state: while the model wrote, calls may have added
 // fixtures and people examples.
-func (c *selected) refreshed(ctx context.Context) *selected {
+func (c *prover) refreshed(ctx context.Context) *prover {
 	now := *c
 	if a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method); err == nil {
 		now.Artifact = a
@@ -164,7 +171,7 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 // proveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
 // attempt that broke a fixture, or nil. With mayChange, different answers are recorded instead, but a crash still
 // breaks the proof.
-func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
+func (c *prover) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
 	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
@@ -208,7 +215,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 
 // inherited returns the predecessor's fixtures. It adds its ancestors' fixtures that the predecessor reproduces, which
 // they gained while it waited for approval. It returns an attempt if a run was interrupted.
-func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judge.Judged) {
+func (c *prover) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judge.Judged) {
 	all := slices.Clip(predecessor.Fixtures)
 	if c.Artifact == nil {
 		return all, nil

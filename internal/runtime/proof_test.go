@@ -64,8 +64,9 @@ func TestFixture(t *testing.T) {
 	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p, Args: texts("7"),
-			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}
+		c.s = &selected{prover: prover{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p,
+			Args:   texts("7"),
+			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}}
 		c.attempt = judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.Result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
@@ -149,8 +150,9 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{Selection: call.Selection{Call: &call.Call{}, Terms: call.Terms{Schema: tt.schema},
-			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}
+		s := &selected{prover: prover{Selection: call.Selection{Call: &call.Call{},
+			Terms:    call.Terms{Schema: tt.schema},
+			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}}
 		if got := binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

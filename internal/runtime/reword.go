@@ -58,7 +58,7 @@ func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.K
 // onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
 // gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
 // a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judge.Judged) *judge.Judged {
+func (c *prover) onlyExamples(ctx context.Context, cand *candidate, broken *judge.Judged) *judge.Judged {
 	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()

@@ -118,8 +118,8 @@ func TestPatches(t *testing.T) {
 		{agent.DecideForge, selection.ReasonMissing, nil, false},
 		{agent.DecideForge, selection.ReasonDegraded, nil, false},
 	} {
-		rec := &recovery{answered: &answered{selected: selected{Selection: call.Selection{Decision: selection.Decision{Decision: tt.decision,
-			Reason: tt.reason, Generation: tt.generation}}}}}
+		rec := &recovery{answered: &answered{selected: selected{prover: prover{Selection: call.Selection{Decision: selection.Decision{Decision: tt.decision,
+			Reason: tt.reason, Generation: tt.generation}}}}}}
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)
 		}

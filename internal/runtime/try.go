@@ -26,7 +26,8 @@ type DryRun struct {
 func (r *Runtime) selection(p DryRun) *selected {
 	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
 		agent.Session{Role: p.Role})
-	return &selected{Selection: call.Selection{Call: &c.Call, Artifact: p.Artifact}, r: r}
+	return &selected{prover: prover{Selection: call.Selection{Call: &c.Call, Artifact: p.Artifact}, nester: nester{r}},
+		r: r}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.

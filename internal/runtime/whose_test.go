@@ -141,14 +141,14 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
 	a := selectiontest.Artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
-	s := &selected{Selection: call.Selection{Call: &call.Call{}, Artifact: a}}
+	s := &selected{prover: prover{Selection: call.Selection{Call: &call.Call{}, Artifact: a}}}
 	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
 		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
 		if got := s.NamedType(given); got != want {
 			t.Errorf("%s: got %s", given, got)
 		}
 	}
-	if (&selected{Selection: call.Selection{Call: &call.Call{}}}).NamedType("of_ann") != agent.ErrTool {
+	if (&selected{prover: prover{Selection: call.Selection{Call: &call.Call{}}}}).NamedType("of_ann") != agent.ErrTool {
 		t.Error("without an artifact")
 	}
 }
