@@ -100,7 +100,7 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judge.J
 // reproduces reports whether a program that was written without regard to the stored one gives the stored program's
 // answers. The candidate answers the call either way.
 func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
-	return rec.refreshed(ctx).proveFixtures(ctx, cand, false, false) == nil
+	return rec.refreshed(ctx).proveFixtures(ctx, &cand.provable, false, false) == nil
 }
 
 // adopt commits the call with its candidate as the artifact's new generation. If several calls share a candidate, the

@@ -225,7 +225,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if rec.Artifact.Doubted(g.ID) {
 		return nil
 	}
-	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
+	if broken := rec.proveExamples(ctx, &provable{generation: *g}, false); broken != nil {
 		return nil
 	}
 	if rec.Policy.ApprovalRequired && !g.Approved || rec.Policy.NewReach == agent.ReachAsk &&
@@ -248,7 +248,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		if cand == nil {
 			return nil, out
 		}
-		broken := rec.prove(ctx, cand, false, true)
+		broken := rec.prove(ctx, &cand.provable, false, true)
 		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
 		// hosts.
 		if broken == nil && cand.beyond.Load() == nil {

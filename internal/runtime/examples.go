@@ -126,7 +126,7 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // proveExamples runs the candidate on every active example, and on every input whose answer a person judged wrong
 // without giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the
 // first attempt that breaks, or an interrupted one; nil means that all hold.
-func (c *prover) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judge.Judged {
+func (c *prover) proveExamples(ctx context.Context, cand *provable, adaptive bool) *judge.Judged {
 	how := exampleRun{adaptive: adaptive, denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
@@ -146,7 +146,7 @@ func (c *prover) proveExamples(ctx context.Context, cand *candidate, adaptive bo
 }
 
 // proveWrongs runs the candidate on the inputs whose answers people judged wrong without giving the right one.
-func (c *prover) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judge.Judged {
+func (c *prover) proveWrongs(ctx context.Context, cand *provable, how exampleRun) *judge.Judged {
 	for i, v := range c.Artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args,
 			Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}

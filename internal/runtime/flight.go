@@ -14,15 +14,10 @@ import (
 
 // A candidate is a program that a model wrote for one call, or for several that waited together. It has compiled.
 type candidate struct {
-	generation  agent.Generation // without an ID, which the adoption assigns
-	predecessor *agent.Generation
-	leader      string          // ID of the call that requested it
-	existing    *agent.Artifact // set if another call stored a program meanwhile; then the other fields are unset
-	proof       proof
-	// reach of its predecessor, which a person must approve it to exceed; nil if no approval is needed
-	reach *reach
-	// the model judged that the predecessor still serves the method's changed purpose: there is no new program
-	keeps    bool
+	provable
+
+	leader   string          // ID of the call that requested it
+	existing *agent.Artifact // set if another call stored a program meanwhile; then the other fields are unset
 	keptAt   time.Time
 	shared   bool   // shared with other replicas
 	withdraw func() // stops offering it to them; nil if this replica does not offer it
@@ -30,8 +25,6 @@ type candidate struct {
 	unallowed atomic.Bool // a run failed because a person's approval was missing
 	// it reported that the task belongs to another tool. That is the answer, so no other program is requested
 	answers atomic.Bool
-	// the part of its reach that a person must approve before it serves; nil if nothing
-	beyond atomic.Pointer[agent.Effects]
 
 	mu      sync.Mutex
 	adopted string      // ID of the generation it became; guarded by mu

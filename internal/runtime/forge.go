@@ -234,7 +234,7 @@ func (rec *recovery) countExhaustion(stage string) {
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judge.Judged {
-	if broken := rec.prove(ctx, cand, rec.adaptive, rec.PersonAsked()); broken != nil {
+	if broken := rec.prove(ctx, &cand.provable, rec.adaptive, rec.PersonAsked()); broken != nil {
 		return *broken
 	}
 	if rec.Policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
@@ -242,7 +242,7 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judge.Ju
 	}
 	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
 		"checksum": cand.generation.CodeChecksum})
-	j := rec.try(ctx, &cand.generation, guardOfCandidate(&rec.Selection, cand))
+	j := rec.try(ctx, &cand.generation, guardOfCandidate(&rec.Selection, &cand.provable))
 	if cand.wentBeyond(j.Guard) {
 		return judge.Judged{}
 	}

@@ -22,7 +22,7 @@ func (c *prover) provenFixture(ctx context.Context, g *agent.Generation, a judge
 	if c.Env.Irreproducible.Has(key) {
 		return nil
 	}
-	if _, reproduced := c.rerun(ctx, &candidate{generation: *g}, *f, 0); reproduced {
+	if _, reproduced := c.rerun(ctx, &provable{generation: *g}, *f, 0); reproduced {
 		return f
 	}
 	if ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
@@ -21,6 +22,19 @@ type prover struct {
 	call.Selection
 
 	nester attempt.Nester // makes the calls of the programs that it runs
+}
+
+// A provable is a program that is proved before it serves, with its proof.
+type provable struct {
+	generation  agent.Generation // without an ID, which the adoption assigns
+	predecessor *agent.Generation
+	// the model judged that the predecessor still serves the method's changed purpose: there is no new program
+	keeps bool
+	// reach of its predecessor, which a person must approve it to exceed; nil if no approval is needed
+	reach *reach
+	// the part of its reach that a person must approve before it serves; nil if nothing
+	beyond atomic.Pointer[agent.Effects]
+	proof  proof
 }
 
 // A proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
@@ -99,7 +113,7 @@ func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawM
 // candidate may serve, otherwise the attempt that broke one. If the proof was interrupted, it returns an attempt of
 // agent.ClassNone, and the candidate is neither proved nor broken. mayChange means that a person asked for a change, so
 // fixtures may be answered differently.
-func (c *prover) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
+func (c *prover) prove(ctx context.Context, cand *provable, adaptive, mayChange bool) *judge.Judged {
 	p := &cand.proof
 	select {
 	case p.turn <- struct{}{}:
@@ -171,7 +185,7 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 // proveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
 // attempt that broke a fixture, or nil. With mayChange, different answers are recorded instead, but a crash still
 // breaks the proof.
-func (c *prover) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judge.Judged {
+func (c *prover) proveFixtures(ctx context.Context, cand *provable, adaptive, mayChange bool) *judge.Judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
 	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
@@ -220,7 +234,7 @@ func (c *prover) inherited(ctx context.Context, predecessor *agent.Generation) (
 	if c.Artifact == nil {
 		return all, nil
 	}
-	itself := &candidate{generation: *predecessor}
+	itself := &provable{generation: *predecessor}
 	for g, left := predecessor, len(c.Artifact.Generations); g.ParentID != nil && left > 0; left-- {
 		if g = c.Artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
 			g.MadeFor.Digest != predecessor.MadeFor.Digest {

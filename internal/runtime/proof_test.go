@@ -178,38 +178,39 @@ func TestProofIsDoneOnce(t *testing.T) {
 	invoke("m", 8)
 	a := artifactOf(t, r, "r", "m")
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
-	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},
-		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.Class != agent.ClassNone ||
+	cand := &candidate{provable: provable{generation: agent.Generation{Code: "new",
+		CodeChecksum: agent.Checksum("new")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}}
+	if broken := s.prove(ctx, &cand.provable, false, false); broken == nil || broken.Class != agent.ClassNone ||
 		broken.Outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
 		t.Fatalf("interrupted: %+v", broken)
 	}
-	broken := s.prove(t.Context(), cand, false, false)
+	broken := s.prove(t.Context(), &cand.provable, false, false)
 	if broken == nil || broken.Class != agent.ClassIntrinsic || broken.Fixture == "" ||
 		!strings.HasSuffix(broken.ID, ".f1") ||
 		broken.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.prove(t.Context(), cand, false, false); again == nil || again.Fixture != broken.Fixture ||
+	if again := s.prove(t.Context(), &cand.provable, false, false); again == nil || again.Fixture != broken.Fixture ||
 		again.Hint != broken.Hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
 	cand.proof.turn <- struct{}{} // another call is at it
-	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.Class != agent.ClassNone ||
+	if waited := s.prove(ctx, &cand.provable, false, false); waited == nil || waited.Class != agent.ClassNone ||
 		waited.Stage != attempt.StageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
 	<-cand.proof.turn
 	// A person asked for the change: then the differences are listed, and failures break it all the same.
-	may := &candidate{generation: cand.generation, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), may, false, true); broken != nil || len(may.proof.changed) != 2 ||
+	may := &candidate{provable: provable{generation: cand.generation, predecessor: a.Current(),
+		proof: proof{turn: make(chan struct{}, 1)}}}
+	if broken := s.prove(t.Context(), &may.provable, false, true); broken != nil || len(may.proof.changed) != 2 ||
 		len(may.proof.kept) != 0 {
 		t.Errorf("%d changed, %d kept, broken %+v", len(may.proof.changed), len(may.proof.kept), broken)
 	}
 	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
-	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")},
-		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), boom, false, true); broken == nil ||
+	boom := &candidate{provable: provable{generation: agent.Generation{Code: "boom",
+		CodeChecksum: agent.Checksum("boom")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}}
+	if broken := s.prove(t.Context(), &boom.provable, false, true); broken == nil ||
 		!strings.HasSuffix(broken.Hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}

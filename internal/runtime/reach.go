@@ -73,7 +73,7 @@ func (b *reach) all() *agent.Manifest {
 
 // guardOfCandidate returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise
 // the predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func guardOfCandidate(c *call.Selection, cand *candidate) *attempt.Guard {
+func guardOfCandidate(c *call.Selection, cand *provable) *attempt.Guard {
 	if g := guardFor(c); g != nil || cand.reach == nil {
 		return g
 	}
@@ -82,7 +82,7 @@ func guardOfCandidate(c *call.Selection, cand *candidate) *attempt.Guard {
 
 // wentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
 // candidate waits for a person.
-func (cand *candidate) wentBeyond(g *attempt.Guard) bool {
+func (cand *provable) wentBeyond(g *attempt.Guard) bool {
 	if cand.reach != nil && g != nil && !g.Denied.Empty() {
 		denied := g.Denied
 		cand.beyond.CompareAndSwap(nil, &denied)

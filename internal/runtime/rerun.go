@@ -17,7 +17,7 @@ import (
 
 // rerun runs the candidate on the fixture. It returns the attempt if it answers differently or was interrupted, and
 // otherwise whether the value was reproduced. Neither is set if the fixture proves nothing about the candidate.
-func (c *prover) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
+func (c *prover) rerun(ctx context.Context, cand *provable, f agent.Fixture,
 	i int) (broken *judge.Judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {

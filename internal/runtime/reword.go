@@ -12,8 +12,8 @@ import (
 
 // rechecked returns the candidate for a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.ID, keeps: true, keptAt: at,
-		proof: proof{turn: make(chan struct{}, 1)}}
+	return &candidate{provable: provable{generation: *q.predecessor, predecessor: q.predecessor, keeps: true,
+		proof: proof{turn: make(chan struct{}, 1)}}, leader: w.ID, keptAt: at}
 }
 
 // tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
@@ -23,7 +23,7 @@ func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judge.Judged 
 	if !cand.keeps {
 		return judge.Judged{}
 	}
-	if broken := rec.prove(ctx, cand, rec.adaptive, false); broken != nil {
+	if broken := rec.prove(ctx, &cand.provable, rec.adaptive, false); broken != nil {
 		return *broken
 	}
 	return judge.Judged{}
@@ -58,7 +58,7 @@ func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.K
 // onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
 // gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
 // a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *prover) onlyExamples(ctx context.Context, cand *candidate, broken *judge.Judged) *judge.Judged {
+func (c *prover) onlyExamples(ctx context.Context, cand *provable, broken *judge.Judged) *judge.Judged {
 	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: guardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.wentBeyond(how.guard) }()

@@ -67,7 +67,7 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 		return 0, changed
 	}
 	for i, f := range p.Artifact.Current().Fixtures {
-		broken, reproduced := s.rerun(ctx, &candidate{generation: *p.Generation}, f, i)
+		broken, reproduced := s.rerun(ctx, &provable{generation: *p.Generation}, f, i)
 		switch {
 		case reproduced:
 			same++

@@ -170,7 +170,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	// A flight that just ended may have stored the program that this call needs.
 	if (q.predecessor == nil || q.recheck) && q.kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
-			w.res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
+			w.res.candidate = &candidate{provable: provable{generation: agent.Generation{Cacheable: true}}, existing: a}
 			return w.res
 		}
 	}
@@ -317,8 +317,8 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 	g.Cacheable, g.CacheabilityReason = cacheable(&w.Selection, facts, takes)
 	g.MadeFor, g.Confirmed = w.MadeFor(q.predecessor)
 	g.Asked = checkedParts(&w.Selection)
-	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.ID, reach: w.before,
-		proof: proof{turn: make(chan struct{}, 1)}}
+	cand := &candidate{provable: provable{generation: g, predecessor: q.predecessor, reach: w.before,
+		proof: proof{turn: make(chan struct{}, 1)}}, leader: w.ID}
 	cand.beyond.Store(w.before.beyond(&g))
 	return cand
 }
