@@ -12,15 +12,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// guardFor returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
-// manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
-func guardFor(c *call.Selection) *attempt.Guard {
-	if c.Policy.Effects != agent.EffectsEnforce || c.Artifact == nil || c.Artifact.Manifest == nil {
-		return nil
-	}
-	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: c.Artifact.Manifest}
-}
-
 // noteReach counts and logs what the run reached, or tried to reach, beyond the manifest of its method.
 func (rec *recovery) noteReach(j *judge.Judged) {
 	rec.countWrites(j.Result.Effects.Fetches)

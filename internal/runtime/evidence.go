@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -222,12 +221,4 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	if v.Note != "" {
 		say("  the person's note: " + agent.Clip(v.Note, 800))
 	}
-}
-
-// answerText returns an answer as text: the value, or the type of the error.
-func answerText(value json.RawMessage, errorType string) string {
-	if errorType != "" {
-		return "the error " + errorType
-	}
-	return string(value)
 }

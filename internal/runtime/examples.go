@@ -220,3 +220,43 @@ func examplesDigest(a *agent.Artifact) string {
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+// answerText returns an answer as text: the value, or the type of the error.
+func answerText(value json.RawMessage, errorType string) string {
+	if errorType != "" {
+		return "the error " + errorType
+	}
+	return string(value)
+}
+
+// onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
+// gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
+// a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
+func (c *prover) onlyExamples(ctx context.Context, cand *provable, broken *judge.Judged) *judge.Judged {
+	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
+		guard: guardOfCandidate(&c.Selection, cand)}
+	defer func() { cand.wentBeyond(how.guard) }()
+	var ids []string
+	active := c.Artifact.ActiveExamples()
+	for i := range active {
+		r := c.runExample(ctx, &cand.generation, &active[i], how)
+		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
+			return r.attempt
+		}
+		if r.Result != ExampleFailed {
+			continue
+		}
+		if r.attempt.Result.Failure != nil {
+			return brokenExample(c.Call, r.attempt, &active[i])
+		}
+		ids = append(ids, active[i].ID)
+	}
+	if len(ids) == 0 {
+		return broken
+	}
+	if wrong := c.proveWrongs(ctx, cand, how); wrong != nil {
+		return wrong
+	}
+	cand.proof.breaks = ids
+	return nil
+}

@@ -55,38 +55,6 @@ func (a *answered) staleness() string {
 // mayKeep reports whether the model may answer the request by keeping the program.
 func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.KindForge }
 
-// onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
-// gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
-// a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *prover) onlyExamples(ctx context.Context, cand *provable, broken *judge.Judged) *judge.Judged {
-	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
-		guard: guardOfCandidate(&c.Selection, cand)}
-	defer func() { cand.wentBeyond(how.guard) }()
-	var ids []string
-	active := c.Artifact.ActiveExamples()
-	for i := range active {
-		r := c.runExample(ctx, &cand.generation, &active[i], how)
-		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
-			return r.attempt
-		}
-		if r.Result != ExampleFailed {
-			continue
-		}
-		if r.attempt.Result.Failure != nil {
-			return brokenExample(c.Call, r.attempt, &active[i])
-		}
-		ids = append(ids, active[i].ID)
-	}
-	if len(ids) == 0 {
-		return broken
-	}
-	if wrong := c.proveWrongs(ctx, cand, how); wrong != nil {
-		return wrong
-	}
-	cand.proof.breaks = ids
-	return nil
-}
-
 // rewordedToo returns the part of a repair prompt that describes a changed wording, or "".
 func (rec *recovery) rewordedToo(g *agent.Generation) string {
 	if !rec.Decision.Reworded {
