@@ -30,6 +30,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -649,7 +650,7 @@ func (f *fake) DecideExample(_ context.Context, q operator.ExampleDecision) ([]a
 }
 
 func (f *fake) RunExamples(context.Context, operator.ExampleQuery) (operator.ExampleRun, error) {
-	return operator.ExampleRun{Results: []runtime.ExampleResult{}}, f.note("RunExamples")
+	return operator.ExampleRun{Results: []proof.ExampleResult{}}, f.note("RunExamples")
 }
 
 func (f *fake) Try(context.Context, operator.TryRequest) (operator.TryReport, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -32,7 +33,7 @@ func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 		rec.adopting, rec.waits = &adoption{candidate: cand, result: agent.ClassNone}, true
 	}
 	if rec.failed.ID == "" {
-		return rec.waitsForApproval(cand.beyond.Load())
+		return rec.waitsForApproval(cand.Beyond.Load())
 	}
 	rec.ran(agent.SourcePersisted, rec.failed.Program, rec.failed)
 	return withWaiting(&rec.Selection, rec.keep(rec.failed), rec.adopting.beyond())
@@ -44,7 +45,7 @@ func (a *adoption) beyond() *agent.Effects {
 	if a == nil {
 		return nil
 	}
-	return a.candidate.beyond.Load()
+	return a.candidate.Beyond.Load()
 }
 
 // waitsForApproval returns the outcome of a call whose only program waits for a person's approval. beyond is what the
@@ -73,19 +74,19 @@ func (rec *recovery) held() bool {
 // artifact, or unless the attempt proves nothing about the candidate.
 func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judge.Judged) agent.Outcome {
 	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, cand)
-	proven := len(cand.proof.kept) > 0
-	waits := j.Unallowed && cand.predecessor == nil // the program is sound: only a person's approval is missing
+	proven := len(cand.Proof.Kept) > 0
+	waits := j.Unallowed && cand.Predecessor == nil // the program is sound: only a person's approval is missing
 	worth := waits || j.Class == agent.ClassOK || j.PassedOn || j.Class == agent.ClassAuthored &&
 		(j.Outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
 	case !keepable:
 		rec.countUnkept(rec.Artifact)
-	case rec.Decision.Reason == selection.ReasonArgsIgnored && !cand.generation.Cacheable:
+	case rec.Decision.Reason == selection.ReasonArgsIgnored && !cand.Generation.Cacheable:
 		rec.ignoredAgain(cand, j)
 	case worth && !rec.held():
 		rec.adopting = &adoption{candidate: cand, result: j.Class, attempt: j}
 		if j.Outcome.OK() {
-			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
+			rec.adopting.fixture = rec.ProvenFixture(ctx, &cand.Generation, j)
 		}
 	case j.Class == agent.ClassOK:
 		rec.countUnkept(rec.Artifact)
@@ -100,7 +101,7 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judge.J
 // reproduces reports whether a program that was written without regard to the stored one gives the stored program's
 // answers. The candidate answers the call either way.
 func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
-	return rec.refreshed(ctx).proveFixtures(ctx, &cand.provable, false, false) == nil
+	return rec.Refreshed(ctx).ProveFixtures(ctx, &cand.Candidate, false, false) == nil
 }
 
 // adopt commits the call with its candidate as the artifact's new generation. If several calls share a candidate, the
@@ -176,17 +177,17 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if heldMeanwhile(a.Artifact, now) {
 		return a.persistUnkept(now) // a person's operation takes precedence over a forged program
 	}
-	unlooked := a.UnderSwitch() && cand.predecessor == nil && now.Current() != nil
-	if unlooked || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
+	unlooked := a.UnderSwitch() && cand.Predecessor == nil && now.Current() != nil
+	if unlooked || proof.ExamplesDigest(now) != cand.Proof.Examples || cand.Proof.Unseen(cand.Predecessor, now) {
 		return a.persistUnkept(now) // the examples or the recorded answers changed since the proof
 	}
-	g := cand.generation
+	g := cand.Generation
 	g.ID = now.NextGenerationID()
-	if cand.predecessor != nil {
-		g.ParentID = &cand.predecessor.ID
+	if cand.Predecessor != nil {
+		g.ParentID = &cand.Predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond(),
-		cand.proof.breaks
+	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.Proof.Fixtures(), cand.Proof.Changed, a.adopting.beyond(),
+		cand.Proof.Breaks
 	g.ForgeUsage = a.trail.usage
 	g.ForgeUsage.Add(cand.cost)
 	change.Decided = &decided
@@ -221,7 +222,7 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 		Checked:   j.Checked, CheckPassed: j.Checked, Shapes: j.Shapes, Outlines: j.Outlines,
 		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.Misfit}
 	if a.outcome.OK() {
-		change.Caller = callerOf(a.Call, &a.adopting.candidate.generation)
+		change.Caller = callerOf(a.Call, &a.adopting.candidate.Generation)
 		change.Fixture, change.Answered = a.adopting.fixture, judge.AnsweredInput(a.Call, *j)
 		if j.Outcome.OK() {
 			change.Effects = j.FirstSeen(nil)

@@ -94,10 +94,10 @@ func (a *answered) ran(source string, g *agent.Generation, j judge.Judged) {
 
 // ranCandidate records a new program that ran.
 func (a *answered) ranCandidate(source string, cand *candidate, j judge.Judged) {
-	a.ran(source, &cand.generation, j)
+	a.ran(source, &cand.Generation, j)
 	a.fresh = cand
 	if a.facts == nil {
-		a.facts = a.Env.Facts.Of(&cand.generation)
+		a.facts = a.Env.Facts.Of(&cand.Generation)
 	}
 }
 

@@ -73,8 +73,8 @@ func (rec *recovery) ignoredAgain(cand *candidate, j judge.Judged) {
 	if j.Class == agent.ClassOK {
 		rec.countUnkept(rec.Artifact)
 	}
-	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.proof.kept) > 0 &&
-		cand.generation.CacheabilityReason == cacheIgnored {
+	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.Proof.Kept) > 0 &&
+		cand.Generation.CacheabilityReason == cacheIgnored {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
 	}

@@ -169,7 +169,7 @@ func (b *backoffs) holding(now time.Time) int {
 func (b *backoffs) held(k backoffKey, fingerprint string, now time.Time) *candidate {
 	f, known := b.last(k)
 	if known && (f.delays(now) || f.answers && f.candidate != nil &&
-		f.candidate.generation.ContractFingerprint == fingerprint) {
+		f.candidate.Generation.ContractFingerprint == fingerprint) {
 		return f.candidate
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
@@ -118,7 +119,7 @@ func TestHeldAnswers(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at, later := time.Unix(1000, 0), time.Unix(100000, 0)
 	key := func(i int) backoffKey { return backoffKey{Method: turns.Method{Role: "r", Method: strconv.Itoa(i)}} }
-	answer := &candidate{provable: provable{generation: agent.Generation{ContractFingerprint: "one"}}}
+	answer := &candidate{Candidate: proof.Candidate{Generation: agent.Generation{ContractFingerprint: "one"}}}
 	answer.answers.Store(true)
 	b.failed(key(0), lapse{errorType: agent.ErrWrongToolBoundary}, answer, at, p)
 	if b.held(key(0), "two", at) != answer || b.held(key(0), "one", later) != answer ||

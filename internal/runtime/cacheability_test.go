@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
 
 // Which programs may answer another call than the one they were written for.
@@ -47,7 +48,7 @@ func TestCacheability(t *testing.T) {
 		if tt.call.Kwargs == nil {
 			tt.call.Kwargs = json.RawMessage("{}")
 		}
-		s := &selected{prover: prover{Selection: call.Selection{Call: tt.call,
+		s := &selected{Against: proof.Against{Selection: call.Selection{Call: tt.call,
 			Terms: call.Terms{Contract: tt.contract}}}}
 		takes := &agent.Interface{Origin: agent.OriginInferred}
 		if strings.Contains(tt.name, "declares") {

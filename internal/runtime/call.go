@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
@@ -99,9 +100,9 @@ func (c *opened) answer(ctx context.Context) *answered {
 
 // set answers a method named "key=": it writes the context key and runs no program.
 func (c *opened) set(key string) *answered {
-	done := &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call,
+	done := &answered{open: c, selected: selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call,
 		Decision: selection.Decision{Decision: agent.DecideNone,
-			Reason: selection.ReasonSetter}}, nester: nester{c.r}}, r: c.r},
+			Reason: selection.ReasonSetter}}, Nester: nester{c.r}}, r: c.r},
 		outcome: agent.Outcome{Status: agent.StatusOK, Value: c.Args[0]}}
 	if c.Depth == 0 {
 		done.context = &agent.ContextChange{Set: map[string]json.RawMessage{key: c.Args[0]}}
@@ -111,8 +112,8 @@ func (c *opened) set(key string) *answered {
 
 // neverStarted answers a call that was ended while it waited for its session's turn.
 func (c *opened) neverStarted(ctx context.Context) *answered {
-	done := &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
-		nester: nester{c.r}}, r: c.r}}
+	done := &answered{open: c, selected: selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call},
+		Nester: nester{c.r}}, r: c.r}}
 	done.outcome, done.class = interrupt.Outcome(ctx)
 	done.outcome.ErrorMessage = interrupt.NeverStarted + ": " + done.outcome.ErrorMessage
 	done.outcome.Metadata = map[string]any{"started": false}
@@ -123,14 +124,14 @@ func (c *opened) neverStarted(ctx context.Context) *answered {
 // storeFailed answers a call for which the store could not be read, possibly because the call ended meanwhile.
 func (c *opened) storeFailed(ctx context.Context, err error) *answered {
 	if ctx.Err() != nil {
-		done := &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
-			nester: nester{c.r}}, r: c.r}}
+		done := &answered{open: c, selected: selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call},
+			Nester: nester{c.r}}, r: c.r}}
 		done.outcome, done.class = interrupt.Outcome(ctx)
 		return done
 	}
 	c.Env.Logger.Error().Err(err).Str("call_id", c.ID).Msg("the store could not be read for a call")
-	return &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
-		nester: nester{c.r}}, r: c.r},
+	return &answered{open: c, selected: selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call},
+		Nester: nester{c.r}}, r: c.r},
 		outcome: agent.Failed(agent.ErrResourceExhausted,
 			"the daemon could not read what it needs for this call")}
 }

@@ -7,22 +7,23 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // A selected call is a selection whose program is run, or asked for.
 type selected struct {
-	prover
+	proof.Against
 
 	r      *Runtime
-	before *reach // of the program that a flight would replace; nil if wider reach needs no approval
+	before *proof.Reach // of the program that a flight would replace; nil if wider reach needs no approval
 }
 
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.Env.Now()
-	s := selected{prover: prover{Selection: call.Selection{Call: &c.Call}, nester: nester{c.r}}, r: c.r}
+	s := selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call}, Nester: nester{c.r}}, r: c.r}
 	var err error
 	if early := c.Early; early != nil && c.place.Ahead == 0 {
 		s.Terms, c.Early = *early, nil

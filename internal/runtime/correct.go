@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -225,7 +226,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if rec.Artifact.Doubted(g.ID) {
 		return nil
 	}
-	if broken := rec.proveExamples(ctx, &provable{generation: *g}, false); broken != nil {
+	if broken := rec.ProveExamples(ctx, &proof.Candidate{Generation: *g}, false); broken != nil {
 		return nil
 	}
 	if rec.Policy.ApprovalRequired && !g.Approved || rec.Policy.NewReach == agent.ReachAsk &&
@@ -248,15 +249,15 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		if cand == nil {
 			return nil, out
 		}
-		broken := rec.prove(ctx, &cand.provable, false, true)
+		broken := rec.Prove(ctx, &cand.Candidate, false, true)
 		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
 		// hosts.
-		if broken == nil && cand.beyond.Load() == nil {
-			broken = namesUnapproved(&rec.Selection, &cand.generation)
+		if broken == nil && cand.Beyond.Load() == nil {
+			broken = namesUnapproved(&rec.Selection, &cand.Generation)
 		}
 		if broken == nil {
 			rec.repairEnded(true)
-			cand.generation.ForgeUsage = rec.trail.usage
+			cand.Generation.ForgeUsage = rec.trail.usage
 			return cand, nil
 		}
 		rec.note(*broken)
@@ -264,7 +265,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		if broken.Class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
 			return nil, &broken.Outcome
 		}
-		q.basis = failing{code: cand.generation.Code, checksum: cand.generation.CodeChecksum,
+		q.basis = failing{code: cand.Generation.Code, checksum: cand.Generation.CodeChecksum,
 			class: string(broken.Class), reason: broken.Outcome.ErrorType, attempt: *broken}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -16,7 +17,7 @@ import (
 // noteRejected records why a candidate was discarded, as evidence for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *candidate, broken *judge.Judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.Role, MethodName: c.Method, At: r.env.Now(),
-		Rejected: rejectionOf(c, rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken},
+		Rejected: rejectionOf(c, rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, *broken},
 			r.env.Now())},
 		nil)
 }
@@ -32,15 +33,15 @@ func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string,
 		return r.unlessAway(err, time.Time{})
 	}
 	wrong := now.Corrections()
-	other := len(wrong) == 0 || now.Judged(&wrong[0]).ID != cand.predecessor.ID
-	if other || now.Quarantined || now.Pinned || examplesDigest(now) != cand.proof.examples ||
-		cand.proof.unseen(cand.predecessor, now) {
+	other := len(wrong) == 0 || now.Judged(&wrong[0]).ID != cand.Predecessor.ID
+	if other || now.Quarantined || now.Pinned || proof.ExamplesDigest(now) != cand.Proof.Examples ||
+		cand.Proof.Unseen(cand.Predecessor, now) {
 		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return r.env.Now() // prove again on the current state: a person's operation takes precedence
 	}
-	g := cand.generation
-	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
-	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, cand.beyond.Load()
+	g := cand.Generation
+	g.ID, g.ParentID = now.NextGenerationID(), &cand.Predecessor.ID
+	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.Proof.Fixtures(), cand.Proof.Changed, cand.Beyond.Load()
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
 	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.env.Now()), Actor: actor,
 		Action: "artifact.correct", Target: k.Role + "." + k.Method,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
@@ -29,10 +30,10 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 	if g.CallersContract && g.Asked == nil && judged.Role == k.Role {
 		c.Asked = judged.Contract // programs of earlier versions did not store the contract
 	}
-	s := selected{prover: prover{Selection: call.Selection{Call: &c.Call, Artifact: a,
+	s := selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call, Artifact: a,
 		Decision: selection.Decision{Decision: agent.DecideForge,
 			Reason:     selection.ReasonCorrection,
-			Generation: g}}, nester: nester{r}}, r: r}
+			Generation: g}}, Nester: nester{r}}, r: r}
 	if s.Terms, err = c.ResolveTerms(ctx); err == nil && g.CallersContract &&
 		(!s.Terms.Own || s.Terms.Checked != g.CheckedFingerprint) {
 		err = errContractUnknown

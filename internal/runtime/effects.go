@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -68,7 +69,7 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 // or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
 // service.
 func namesUnapproved(c *call.Selection, g *agent.Generation) *judge.Judged {
-	guard := guardFor(c)
+	guard := proof.GuardFor(c)
 	if guard == nil {
 		return nil
 	}

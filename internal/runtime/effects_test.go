@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -436,7 +437,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	}
 	for _, res := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a,
 		Generation: a.Current()}) {
-		if res.Result != ExampleSkipped {
+		if res.Result != proof.ExampleSkipped {
 			t.Errorf("an example that writes: %+v", res)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
@@ -209,7 +210,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 		form = "an input of the form " + c.Outlined(v.Args, v.Kwargs)
 	}
 	e.add(c.Quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input,
-		c.Clip(answerText(v.Got, v.GotErrorType))),
+		c.Clip(proof.AnswerText(v.Got, v.GotErrorType))),
 		fmt.Sprintf("a person called an answer wrong: %s, answered with %s", form,
 			c.OutlinedAnswer(v.Got, v.GotErrorType))))
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -42,7 +43,7 @@ func TestMeets(t *testing.T) {
 		{"an error instead of the schema", number, nil, agent.Failed("none", ""), false},
 	}
 	for _, tt := range tests {
-		if got := Meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
+		if got := proof.Meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -155,7 +156,8 @@ func TestBrokenExample(t *testing.T) {
 	c := &call.Call{Policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
-	a := brokenExample(c, &judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}},
+	a := proof.BrokenExample(c, &judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK,
+		Value: json.RawMessage("1")}},
 		&x)
 	if a.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
 		a.Hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
@@ -163,7 +165,7 @@ func TestBrokenExample(t *testing.T) {
 		t.Errorf("got %v, %+v", a.Hint, a.Outcome)
 	}
 	x.Note = ""
-	a = brokenExample(c, &judge.Judged{Outcome: agent.Failed("none", "there is none")}, &x)
+	a = proof.BrokenExample(c, &judge.Judged{Outcome: agent.Failed("none", "there is none")}, &x)
 	if a.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
 		t.Errorf("got %v", a.Hint)
 	}
@@ -175,7 +177,7 @@ func TestExamplesDigest(t *testing.T) {
 	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
 		Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
 	with := func(examples []agent.Example, verdicts ...agent.Verdict) string {
-		return examplesDigest(selectiontest.Artifact(func(a *agent.Artifact) {
+		return proof.ExamplesDigest(selectiontest.Artifact(func(a *agent.Artifact) {
 			a.Examples, a.Verdicts = examples,
 				verdicts
 		}))
@@ -183,7 +185,7 @@ func TestExamplesDigest(t *testing.T) {
 	one, other := example("ex_1", "1", "7"), example("ex_1", "2", "7")
 	proposed := one
 	proposed.State = agent.ExampleProposed
-	if with(nil) != "" || examplesDigest(nil) != "" || with([]agent.Example{proposed}) != "" {
+	if with(nil) != "" || proof.ExamplesDigest(nil) != "" || with([]agent.Example{proposed}) != "" {
 		t.Error("nothing has a digest")
 	}
 	all := map[string]bool{}

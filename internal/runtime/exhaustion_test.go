@@ -7,6 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
 
 // The caller's outcome of an exhausted call depends on the stage at which its last attempt ended.
@@ -40,7 +41,7 @@ func TestExhausted(t *testing.T) {
 	exhaust := func(depth int, tr trail, stage, errorType string) (agent.Outcome, agent.Outcome) {
 		o := agent.Failed(errorType, "secret of the program")
 		o.Metadata = map[string]any{"detail": "index"}
-		rec := &recovery{answered: &answered{selected: selected{prover: prover{Selection: call.Selection{Call: &call.Call{Depth: depth}}}}, trail: tr}}
+		rec := &recovery{answered: &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Depth: depth}}}}, trail: tr}}
 		return o, rec.exhausted(judge.Judged{Stage: stage, Outcome: o})
 	}
 	for _, tt := range tests {

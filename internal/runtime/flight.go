@@ -9,12 +9,13 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // A candidate is a program that a model wrote for one call, or for several that waited together. It has compiled.
 type candidate struct {
-	provable
+	proof.Candidate
 
 	leader   string          // ID of the call that requested it
 	existing *agent.Artifact // set if another call stored a program meanwhile; then the other fields are unset

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
@@ -81,7 +82,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 		return rec.adoptRepair(ctx, cand, j)
 	}
 	rec.note(j)
-	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
+	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
 	if j.Overran {
 		return rec.keep(j)
 	}
@@ -94,7 +95,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judge.Judged) agent.Outcome {
 	o := rec.adoptOrDrop(ctx, cand, j)
 	if rec.adopting == nil && j.Class == agent.ClassAuthored && !rec.reused {
-		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
+		rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
 	}
 	return o
 }
@@ -175,7 +176,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 			return *answer
 		}
 		rec.note(j)
-		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
+		rec.reject(rejected{trigger, cand.Generation.CodeChecksum, j}, false)
 		if j.Overran || !rec.spend(&j, q.basis) {
 			rec.countExhaustion(j.Stage)
 			rec.keep(j)
@@ -183,8 +184,8 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.trail.feedback = true
 		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone,
-			basis: failing{code: cand.generation.Code,
-				checksum: cand.generation.CodeChecksum, class: string(j.Class), reason: j.Outcome.ErrorType,
+			basis: failing{code: cand.Generation.Code,
+				checksum: cand.Generation.CodeChecksum, class: string(j.Class), reason: j.Outcome.ErrorType,
 				attempt: j}}
 	}
 }
@@ -194,11 +195,11 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judge.Judged, answer *agent.Outcome) {
 	var o agent.Outcome
 	switch j = rec.tryKept(ctx, cand); {
-	case cand.keeps && j.ID == "":
+	case cand.Keeps && j.ID == "":
 		o = rec.keepProgram(ctx, cand)
-	case cand.keeps && j.Served(): // interrupted
+	case cand.Keeps && j.Served(): // interrupted
 		o = rec.keep(j)
-	case cand.keeps:
+	case cand.Keeps:
 		return j, nil
 	default:
 		if j = rec.tryCandidate(ctx, cand); j.ID == "" {
@@ -234,20 +235,20 @@ func (rec *recovery) countExhaustion(stage string) {
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judge.Judged {
-	if broken := rec.prove(ctx, &cand.provable, rec.adaptive, rec.PersonAsked()); broken != nil {
+	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, rec.PersonAsked()); broken != nil {
 		return *broken
 	}
-	if rec.Policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
+	if rec.Policy.ApprovalRequired || cand.Beyond.Load() != nil || len(cand.Proof.Breaks) > 0 {
 		return judge.Judged{}
 	}
-	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
-		"checksum": cand.generation.CodeChecksum})
-	j := rec.try(ctx, &cand.generation, guardOfCandidate(&rec.Selection, &cand.provable))
-	if cand.wentBeyond(j.Guard) {
+	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.Generation.Trigger,
+		"checksum": cand.Generation.CodeChecksum})
+	j := rec.try(ctx, &cand.Generation, proof.GuardOfCandidate(&rec.Selection, &cand.Candidate))
+	if cand.WentBeyond(j.Guard) {
 		return judge.Judged{}
 	}
 	// the program was written for this very call
-	if j.Misnamed() && (!j.Misfit || cand.generation.Trigger == widening) {
+	if j.Misnamed() && (!j.Misfit || cand.Generation.Trigger == widening) {
 		j.Class, j.Hint = agent.ClassIntrinsic, rec.Mine(j.Unread()+" to this program. The call gives them.")
 	}
 	return j

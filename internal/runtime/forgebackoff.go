@@ -67,12 +67,12 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
 	case !forged || o.OK():
-	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
+	case honest && rec.adopting == nil && rec.fresh.Generation.Cacheable:
 		rec.holdHonest(o)
-	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
+	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.Generation.Cacheable:
 		rec.holdThrough(o)
 	// no backoff: the program cannot answer other inputs, so each call forges
-	case honest && rec.fresh.predecessor == nil && rec.adopting == nil:
+	case honest && rec.fresh.Predecessor == nil && rec.adopting == nil:
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
 	}
@@ -86,7 +86,7 @@ func (rec *recovery) holdHonest(o agent.Outcome) {
 	if rec.last.Unallowed {
 		rec.fresh.unallowed.Store(true)
 	}
-	if rec.fresh.predecessor == nil && rec.last.Outcome.ErrorType == agent.ErrWrongToolBoundary {
+	if rec.fresh.Predecessor == nil && rec.last.Outcome.ErrorType == agent.ErrWrongToolBoundary {
 		rec.fresh.answers.Store(true)
 	}
 	rec.forgeFailed(o, rec.fresh)
@@ -126,8 +126,8 @@ func (rec *recovery) patches() bool {
 // proven reports whether more than an honest error speaks for the candidate. A first generation counts as proven,
 // because it has no predecessor that it could be worse than.
 func (a *adoption) proven() bool {
-	return a.attempt.Class != agent.ClassAuthored || a.attempt.PassedOn || len(a.candidate.proof.kept) > 0 ||
-		a.candidate.predecessor == nil
+	return a.attempt.Class != agent.ClassAuthored || a.attempt.PassedOn || len(a.candidate.Proof.Kept) > 0 ||
+		a.candidate.Predecessor == nil
 }
 
 // forgeFailed delays the next attempt. If a person asked for the program, the artifact records the failure. cand,
@@ -166,9 +166,9 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 		return nil
 	}
 	cand := rec.r.backoffs.held(keyOfBackoff(&rec.Selection), rec.Terms.Fingerprint, rec.Env.Now())
-	if cand == nil || cand.generation.Reworded(rec.Terms.RegisteredWords()) ||
-		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
-		!cand.proof.holds(cand.predecessor, rec.Artifact) {
+	if cand == nil || cand.Generation.Reworded(rec.Terms.RegisteredWords()) ||
+		idOf(cand.Predecessor) != idOf(q.predecessor) || cand.Generation.CodeChecksum == q.basis.checksum ||
+		!cand.Proof.Holds(cand.Predecessor, rec.Artifact) {
 		return nil
 	}
 	rec.reused = true
@@ -181,11 +181,4 @@ func idOf(g *agent.Generation) string {
 		return ""
 	}
 	return g.ID
-}
-
-// holds reports whether the proof passed and covers the artifact's current examples and fixtures.
-func (p *proof) holds(predecessor *agent.Generation, now *agent.Artifact) bool {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
-	return p.done && p.broken == nil && examplesDigest(now) == p.examples && !p.unseen(predecessor, now)
 }

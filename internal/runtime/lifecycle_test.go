@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
@@ -63,7 +64,7 @@ func moved(t *testing.T, e transition) string {
 	g := *a.Generations[0]
 	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
 	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
-	c := &answered{selected: selected{prover: prover{Selection: call.Selection{Call: &call.Call{Policy: &p,
+	c := &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Policy: &p,
 		Session: agent.Session{ID: "two"}}, Artifact: a}}},
 		source: agent.SourcePersisted, generation: "gen-1"}
 	c.outcome = agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
@@ -188,7 +189,7 @@ func TestLifecycleOfAnswers(t *testing.T) {
 			Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}
 	}
 	answer := func(a *agent.Artifact, generation string, changes []agent.ArtifactChange) *answered {
-		return &answered{selected: selected{prover: prover{Selection: call.Selection{Call: &call.Call{Policy: &p,
+		return &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Policy: &p,
 			Session: agent.Session{ID: "s"}}, Artifact: a}}},
 			source: agent.SourcePersisted, generation: generation, changes: changes,
 			outcome: agent.Failed(agent.ErrExecution, "boom")}

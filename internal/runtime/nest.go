@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
@@ -70,7 +71,7 @@ func (x nester) NestDry(ctx context.Context, q attempt.Nesting, noFetch bool) (o
 		return agent.Failed(agent.ErrDenied,
 			"no program serves "+q.Role+"."+q.Method+", and none is forged for a dry run"), true
 	}
-	a, _ := s.dryRun(ctx, g, dryRun{id: n.ID, callID: n.ID, args: n.Args, kwargs: n.Kwargs, denied: noFetch})
+	a, _ := s.DryRun(ctx, g, proof.Dry{ID: n.ID, CallID: n.ID, Args: n.Args, Kwargs: n.Kwargs, Denied: noFetch})
 	return n.Named(a.Outcome), a.Denied
 }
 
@@ -124,8 +125,8 @@ func (x nester) nested(q attempt.Nesting) *opened {
 
 // refusal answers a nested call that is not made.
 func (c *opened) refusal(o agent.Outcome) *answered {
-	return &answered{open: c, selected: selected{prover: prover{Selection: call.Selection{Call: &c.Call},
-		nester: nester{c.r}}, r: c.r}, outcome: o}
+	return &answered{open: c, selected: selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call},
+		Nester: nester{c.r}}, r: c.r}, outcome: o}
 }
 
 // commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -221,7 +222,7 @@ func shownExamples(c *call.Selection) []prompt.Example {
 		if len(out) == maxShownExamples {
 			break
 		}
-		if outdated(c, &x, false) {
+		if proof.Outdated(c, &x, false) {
 			continue // the source that it rests on has changed
 		}
 		args, kwargs := c.ShownArgs(x.Args, x.Kwargs)

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -64,7 +65,7 @@ func TestFixture(t *testing.T) {
 	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{prover: prover{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p,
+		c.s = &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p,
 			Args:   texts("7"),
 			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}}
 		c.attempt = judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
@@ -75,24 +76,24 @@ func TestFixture(t *testing.T) {
 	for _, tt := range tests {
 		c := make1()
 		tt.spoil(c)
-		if got, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (got != nil) != tt.want {
+		if got, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (got != nil) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	c := make1()
 	c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-	if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
+	if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
 		string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
 		c.attempt.Result.Facts = &facts
-		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); string(f.Context) != `{"k":1}` {
+		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); string(f.Context) != `{"k":1}` {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
 	}
 	c.s.Memory = nil
-	if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil {
+	if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil {
 		t.Errorf("an empty context: %s", f.Context)
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
@@ -104,14 +105,14 @@ func TestFixture(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		c := make1()
 		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
-		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
 		c.attempt.Result.Facts.ContextReads = []string{"k"}
 		c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
-		if f, _ := fixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
 		}
 	}
@@ -150,10 +151,10 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{prover: prover{Selection: call.Selection{Call: &call.Call{},
+		s := &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{},
 			Terms:    call.Terms{Schema: tt.schema},
 			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}}
-		if got := binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
+		if got := proof.Binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -178,39 +179,41 @@ func TestProofIsDoneOnce(t *testing.T) {
 	invoke("m", 8)
 	a := artifactOf(t, r, "r", "m")
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
-	cand := &candidate{provable: provable{generation: agent.Generation{Code: "new",
-		CodeChecksum: agent.Checksum("new")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}}
-	if broken := s.prove(ctx, &cand.provable, false, false); broken == nil || broken.Class != agent.ClassNone ||
-		broken.Outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
+	cand := &candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "new",
+		CodeChecksum: agent.Checksum("new")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
+		1)}}}
+	if broken := s.Prove(ctx, &cand.Candidate, false, false); broken == nil || broken.Class != agent.ClassNone ||
+		broken.Outcome.ErrorType != agent.ErrCanceled || cand.Proof.Done {
 		t.Fatalf("interrupted: %+v", broken)
 	}
-	broken := s.prove(t.Context(), &cand.provable, false, false)
+	broken := s.Prove(t.Context(), &cand.Candidate, false, false)
 	if broken == nil || broken.Class != agent.ClassIntrinsic || broken.Fixture == "" ||
 		!strings.HasSuffix(broken.ID, ".f1") ||
 		broken.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.prove(t.Context(), &cand.provable, false, false); again == nil || again.Fixture != broken.Fixture ||
+	if again := s.Prove(t.Context(), &cand.Candidate, false, false); again == nil || again.Fixture != broken.Fixture ||
 		again.Hint != broken.Hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
-	cand.proof.turn <- struct{}{} // another call is at it
-	if waited := s.prove(ctx, &cand.provable, false, false); waited == nil || waited.Class != agent.ClassNone ||
+	cand.Proof.Turn <- struct{}{} // another call is at it
+	if waited := s.Prove(ctx, &cand.Candidate, false, false); waited == nil || waited.Class != agent.ClassNone ||
 		waited.Stage != attempt.StageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
-	<-cand.proof.turn
+	<-cand.Proof.Turn
 	// A person asked for the change: then the differences are listed, and failures break it all the same.
-	may := &candidate{provable: provable{generation: cand.generation, predecessor: a.Current(),
-		proof: proof{turn: make(chan struct{}, 1)}}}
-	if broken := s.prove(t.Context(), &may.provable, false, true); broken != nil || len(may.proof.changed) != 2 ||
-		len(may.proof.kept) != 0 {
-		t.Errorf("%d changed, %d kept, broken %+v", len(may.proof.changed), len(may.proof.kept), broken)
+	may := &candidate{Candidate: proof.Candidate{Generation: cand.Generation, Predecessor: a.Current(),
+		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}}
+	if broken := s.Prove(t.Context(), &may.Candidate, false, true); broken != nil || len(may.Proof.Changed) != 2 ||
+		len(may.Proof.Kept) != 0 {
+		t.Errorf("%d changed, %d kept, broken %+v", len(may.Proof.Changed), len(may.Proof.Kept), broken)
 	}
 	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
-	boom := &candidate{provable: provable{generation: agent.Generation{Code: "boom",
-		CodeChecksum: agent.Checksum("boom")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}}
-	if broken := s.prove(t.Context(), &boom.provable, false, true); broken == nil ||
+	boom := &candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "boom",
+		CodeChecksum: agent.Checksum("boom")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
+		1)}}}
+	if broken := s.Prove(t.Context(), &boom.Candidate, false, true); broken == nil ||
 		!strings.HasSuffix(broken.Hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}

@@ -9,15 +9,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
 
 // describeReach adds what programs of the method may reach.
 func (c *selected) describeReach(e *evidenceText) {
-	if g := guardFor(&c.Selection); g != nil {
+	if g := proof.GuardFor(&c.Selection); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s",
 			reachWords(&g.Manifest.Effects))
 	} else if b := c.before; b != nil {
-		all := b.manifest.With(&b.program)
+		all := b.Manifest.With(&b.Program)
 		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
 	}
 	if c.Artifact == nil {

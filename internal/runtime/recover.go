@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
@@ -121,7 +122,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !rec.waits {
 		return o
 	}
-	j := rec.try(ctx, g, guardFor(&rec.Selection))
+	j := rec.try(ctx, g, proof.GuardFor(&rec.Selection))
 	rec.count(ctx, g, j)
 	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.Unallowed) && !j.Outcome.OK() {
 		// keep the candidate's error: it is honest, or names what a person can do, and the old program has no value
@@ -163,7 +164,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attemp
 
 // runStored runs a stored generation. If it fails, the call recovers: first by repair, then by a new program.
 func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
-	j := rec.try(ctx, g, guardFor(&rec.Selection))
+	j := rec.try(ctx, g, proof.GuardFor(&rec.Selection))
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
 	// Remember the attempt even if it served: a widened program may replace it and then wait for approval.
@@ -258,7 +259,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judge.Jud
 	}
 	if j.Outcome.OK() {
 		change.Caller, change.Answered = callerOf(rec.Call, g), judge.AnsweredInput(rec.Call, j)
-		change.Fixture = rec.provenFixture(ctx, g, j)
+		change.Fixture = rec.ProvenFixture(ctx, g, j)
 		change.Effects, change.Grow = j.FirstSeen(g.Effects), rec.Policy.Effects == agent.EffectsObserve
 		if j.Shapes != nil && !maps.Equal(j.Shapes, g.Shapes) {
 			change.Shapes, change.Outlines, change.Owner = j.Shapes, j.Outlines, agent.LoggedOwner(rec.Reader())

@@ -6,24 +6,25 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // rechecked returns the candidate for a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{provable: provable{generation: *q.predecessor, predecessor: q.predecessor, keeps: true,
-		proof: proof{turn: make(chan struct{}, 1)}}, leader: w.ID, keptAt: at}
+	return &candidate{Candidate: proof.Candidate{Generation: *q.predecessor, Predecessor: q.predecessor, Keeps: true,
+		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID, keptAt: at}
 }
 
 // tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
 // precedence over the model's decision. It returns no attempt if the program holds everything, or if the candidate is a
 // new program.
 func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judge.Judged {
-	if !cand.keeps {
+	if !cand.Keeps {
 		return judge.Judged{}
 	}
-	if broken := rec.prove(ctx, &cand.provable, rec.adaptive, false); broken != nil {
+	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, false); broken != nil {
 		return *broken
 	}
 	return judge.Judged{}
@@ -35,11 +36,11 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 	at := cand.keptAt
 	made.Checked = &at
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
-		Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
+		Reworded: &agent.Rewording{Of: cand.Predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
 	rec.r.backoffs.clear(keyOfBackoff(&rec.Selection))
 	rec.Artifact = rec.Artifact.Apply(change)
-	g := rec.Artifact.Find(cand.predecessor.ID)
+	g := rec.Artifact.Find(cand.Predecessor.ID)
 	rec.Decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}
 	return rec.runStored(ctx, g)
 }

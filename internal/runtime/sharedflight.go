@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -86,11 +87,11 @@ func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 
 // leave offers a candidate to the other replicas until the candidate is stored or its calls have ended.
 func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
-	created := cand.generation.CreatedAt
-	if cand.keeps {
+	created := cand.Generation.CreatedAt
+	if cand.Keeps {
 		created = cand.keptAt
 	}
-	text, err := json.Marshal(sharedCandidate{w.reply, created, cand.generation.Owner})
+	text, err := json.Marshal(sharedCandidate{w.reply, created, cand.Generation.Owner})
 	if err == nil && len(text) <= maxCandidate {
 		err = w.Env.Store.PutCandidate(ctx, key, text, candidateLife)
 	}
@@ -143,9 +144,9 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 			Msg("the program that another replica left does not pass the gate here")
 		return nil
 	}
-	w.before = reachBefore(ctx, &w.Selection, q.predecessor)
+	w.before = proof.ReachBefore(ctx, &w.Selection, q.predecessor)
 	cand := w.candidate(q, shared.Reply, program, facts, takes)
-	cand.shared, cand.generation.CreatedAt, cand.generation.Owner = true, shared.CreatedAt, shared.Owner
+	cand.shared, cand.Generation.CreatedAt, cand.Generation.Owner = true, shared.CreatedAt, shared.Owner
 	return cand
 }
 
@@ -154,7 +155,7 @@ func (c *candidate) adoptedElsewhere(now *agent.Artifact) *agent.Generation {
 	if !c.shared {
 		return nil
 	}
-	return generationOf(now, c.generation.CodeChecksum, c.generation.CreatedAt)
+	return generationOf(now, c.Generation.CodeChecksum, c.Generation.CreatedAt)
 }
 
 // generationOf returns the artifact's generation with that checksum and creation time, or nil.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -83,21 +84,21 @@ func TestUnseen(t *testing.T) {
 	now := selectiontest.Artifact(nil, g)
 	for _, tt := range []struct {
 		name        string
-		proof       proof
+		proof       proof.Proof
 		predecessor *agent.Generation
 		now         *agent.Artifact
 		want        bool
 	}{
-		{"no predecessor", proof{fixtured: true}, nil, now, false},
-		{"one that is not kept", proof{fixtured: true}, &agent.Generation{ID: "gen-0"}, now, false},
-		{"no look at fixtures", proof{}, g, now, false},
-		{"all seen", proof{fixtured: true, seen: []string{"call_1", "call_2"}}, g, now, false},
-		{"one is new", proof{fixtured: true, seen: []string{"call_1"}}, g, now, true},
-		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, selectiontest.Artifact(nil,
+		{"no predecessor", proof.Proof{Fixtured: true}, nil, now, false},
+		{"one that is not kept", proof.Proof{Fixtured: true}, &agent.Generation{ID: "gen-0"}, now, false},
+		{"no look at fixtures", proof.Proof{}, g, now, false},
+		{"all seen", proof.Proof{Fixtured: true, Seen: []string{"call_1", "call_2"}}, g, now, false},
+		{"one is new", proof.Proof{Fixtured: true, Seen: []string{"call_1"}}, g, now, true},
+		{"they went", proof.Proof{Fixtured: true, Seen: []string{"call_1"}}, g, selectiontest.Artifact(nil,
 			&agent.Generation{ID: "gen-1"}),
 			false},
 	} {
-		if got := tt.proof.unseen(tt.predecessor, tt.now); got != tt.want {
+		if got := tt.proof.Unseen(tt.predecessor, tt.now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -118,7 +119,7 @@ func TestPatches(t *testing.T) {
 		{agent.DecideForge, selection.ReasonMissing, nil, false},
 		{agent.DecideForge, selection.ReasonDegraded, nil, false},
 	} {
-		rec := &recovery{answered: &answered{selected: selected{prover: prover{Selection: call.Selection{Decision: selection.Decision{Decision: tt.decision,
+		rec := &recovery{answered: &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Decision: selection.Decision{Decision: tt.decision,
 			Reason: tt.reason, Generation: tt.generation}}}}}}
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)

@@ -7,6 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
@@ -26,15 +27,16 @@ type DryRun struct {
 func (r *Runtime) selection(p DryRun) *selected {
 	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
 		agent.Session{Role: p.Role})
-	return &selected{prover: prover{Selection: call.Selection{Call: &c.Call, Artifact: p.Artifact}, nester: nester{r}},
+	return &selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call, Artifact: p.Artifact},
+		Nester: nester{r}},
 		r: r}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.
 func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	s := r.selection(p)
-	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.ID, callID: s.ID, args: s.Args, kwargs: s.Kwargs,
-		context: p.Context, denied: p.NoFetch})
+	a, ok := s.DryRun(ctx, p.Generation, proof.Dry{ID: s.ID, CallID: s.ID, Args: s.Args, Kwargs: s.Kwargs,
+		Context: p.Context, Denied: p.NoFetch})
 	if !ok {
 		return agent.Failed(agent.ErrInvalidInput, "context must be an object")
 	}
@@ -43,11 +45,11 @@ func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 
 // CheckExamples runs the program on the artifact's active examples. With NoFetch, a live example counts as skipped if
 // the program tries to fetch.
-func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
+func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []proof.ExampleResult {
 	s := r.selection(p)
-	out := []ExampleResult{}
+	out := []proof.ExampleResult{}
 	for _, x := range p.Artifact.ActiveExamples() {
-		out = append(out, s.runExample(ctx, p.Generation, &x, exampleRun{denied: p.NoFetch}))
+		out = append(out, s.RunExample(ctx, p.Generation, &x, proof.Conditions{Denied: p.NoFetch}))
 	}
 	return out
 }
@@ -67,12 +69,12 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 		return 0, changed
 	}
 	for i, f := range p.Artifact.Current().Fixtures {
-		broken, reproduced := s.rerun(ctx, &provable{generation: *p.Generation}, f, i)
+		broken, reproduced := s.Rerun(ctx, &proof.Candidate{Generation: *p.Generation}, f, i)
 		switch {
 		case reproduced:
 			same++
 		case broken != nil && broken.Class == agent.ClassIntrinsic:
-			ch := changedAnswer(f, broken)
+			ch := proof.ChangedAnswer(f, broken)
 			changed = append(changed, ChangedFixture{ch.CallID, ch.Was, ch.Now, ch.ErrorType})
 		}
 	}

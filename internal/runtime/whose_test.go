@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
@@ -100,13 +101,13 @@ func TestAFailedProofOfAnotherCall(t *testing.T) {
 		Outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
 		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
-		if own := proofFor(c, found); own.ID != "call_now.f2" || own.Outcome.Metadata["fixture"] != fixture ||
+		if own := proof.ProofFor(c, found); own.ID != "call_now.f2" || own.Outcome.Metadata["fixture"] != fixture ||
 			found.Outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
 	found = &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, Of: "ann", Example: "ex_1.2"}
-	if own := proofFor((&call.Call{ID: "call_now",
+	if own := proof.ProofFor((&call.Call{ID: "call_now",
 		Session: agent.Session{Owner: "ben"}}), found); own.ID != "call_now.ex_1.2" ||
 		own.Outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
@@ -141,14 +142,14 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
 	a := selectiontest.Artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
-	s := &selected{prover: prover{Selection: call.Selection{Call: &call.Call{}, Artifact: a}}}
+	s := &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{}, Artifact: a}}}
 	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
 		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
 		if got := s.NamedType(given); got != want {
 			t.Errorf("%s: got %s", given, got)
 		}
 	}
-	if (&selected{prover: prover{Selection: call.Selection{Call: &call.Call{}}}}).NamedType("of_ann") != agent.ErrTool {
+	if (&selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{}}}}).NamedType("of_ann") != agent.ErrTool {
 		t.Error("without an artifact")
 	}
 }

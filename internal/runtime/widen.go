@@ -60,7 +60,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judge.Jud
 		return rec.adoptRepair(ctx, cand, next)
 	}
 	rec.note(next)
-	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, next})
+	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, next})
 	if next.Class != agent.ClassNone && next.Class != agent.ClassExtrinsic {
 		rec.forgeFailed(next.Outcome, nil)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -52,7 +53,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 			res = res.seenBy(rec.Owner, rec.ID)
 			span.Note("recurgent.forge", "shared")
 		}
-		if !leader && !q.alone && res.candidate != nil && !res.candidate.generation.Cacheable {
+		if !leader && !q.alone && res.candidate != nil && !res.candidate.Generation.Cacheable {
 			q.alone = true // the shared program answers another question
 			continue
 		}
@@ -170,7 +171,8 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	// A flight that just ended may have stored the program that this call needs.
 	if (q.predecessor == nil || q.recheck) && q.kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
-			w.res.candidate = &candidate{provable: provable{generation: agent.Generation{Cacheable: true}}, existing: a}
+			w.res.candidate = &candidate{Candidate: proof.Candidate{Generation: agent.Generation{Cacheable: true}},
+				existing: a}
 			return w.res
 		}
 	}
@@ -179,7 +181,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 		w.res.failure, w.res.class = full, agent.ClassExtrinsic
 		return w.res
 	}
-	w.before = reachBefore(ctx, &w.Selection, q.predecessor)
+	w.before = proof.ReachBefore(ctx, &w.Selection, q.predecessor)
 	for {
 		reply, err := w.answer(ctx, q)
 		if err != nil {
@@ -317,8 +319,8 @@ func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Progr
 	g.Cacheable, g.CacheabilityReason = cacheable(&w.Selection, facts, takes)
 	g.MadeFor, g.Confirmed = w.MadeFor(q.predecessor)
 	g.Asked = checkedParts(&w.Selection)
-	cand := &candidate{provable: provable{generation: g, predecessor: q.predecessor, reach: w.before,
-		proof: proof{turn: make(chan struct{}, 1)}}, leader: w.ID}
-	cand.beyond.Store(w.before.beyond(&g))
+	cand := &candidate{Candidate: proof.Candidate{Generation: g, Predecessor: q.predecessor, Reach: w.before,
+		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID}
+	cand.Beyond.Store(w.before.Beyond(&g))
 	return cand
 }

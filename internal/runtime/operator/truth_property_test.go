@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -303,7 +304,7 @@ func (w *world) held() (ids []string) {
 		w.t.Fatal(err)
 	}
 	for _, r := range run.Results {
-		if r.Result == runtime.ExamplePassed {
+		if r.Result == proof.ExamplePassed {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -431,9 +432,9 @@ func (w *world) skipped(g *agent.Generation, id string) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return slices.ContainsFunc(run.Results, func(r runtime.ExampleResult) bool {
+	return slices.ContainsFunc(run.Results, func(r proof.ExampleResult) bool {
 		return r.ID == id &&
-			r.Result == runtime.ExampleSkipped
+			r.Result == proof.ExampleSkipped
 	})
 }
 

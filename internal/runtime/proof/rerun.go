@@ -1,4 +1,4 @@
-package runtime
+package proof
 
 import (
 	"bytes"
@@ -15,18 +15,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// rerun runs the candidate on the fixture. It returns the attempt if it answers differently or was interrupted, and
+// Rerun runs the candidate on the fixture. It returns the attempt if it answers differently or was interrupted, and
 // otherwise whether the value was reproduced. Neither is set if the fixture proves nothing about the candidate.
-func (c *prover) rerun(ctx context.Context, cand *provable, f agent.Fixture,
+func (c *Against) Rerun(ctx context.Context, cand *Candidate, f agent.Fixture,
 	i int) (broken *judge.Judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
 	}
 	owner := c.OwnerOfSession(ctx, f.SessionID)
-	d := dryRun{id: c.ID + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs,
-		context: f.Context, effects: effects, of: owner, earlier: true}
-	a, ok := c.dryRun(ctx, &cand.generation, d)
+	d := Dry{ID: c.ID + ".f" + strconv.Itoa(i+1), CallID: f.CallID, Args: f.Args, Kwargs: f.Kwargs,
+		Context: f.Context, effects: effects, of: owner, earlier: true}
+	a, ok := c.DryRun(ctx, &cand.Generation, d)
 	if !ok {
 		return nil, false
 	}

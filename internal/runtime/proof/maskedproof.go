@@ -1,4 +1,4 @@
-package runtime
+package proof
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// provenFixture returns the call's fixture for proving successors, or nil. If masks replace secrets in the fixture, it
+// ProvenFixture returns the call's fixture for proving successors, or nil. If masks replace secrets in the fixture, it
 // is used only if the program reproduces its value from it.
-func (c *prover) provenFixture(ctx context.Context, g *agent.Generation, a judge.Judged) *agent.Fixture {
-	f, masked := fixtureOf(&c.Selection, g, a)
+func (c *Against) ProvenFixture(ctx context.Context, g *agent.Generation, a judge.Judged) *agent.Fixture {
+	f, masked := FixtureOf(&c.Selection, g, a)
 	if f == nil || !c.Env.Storage.Fits(ctx, c.Session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (c *prover) provenFixture(ctx context.Context, g *agent.Generation, a judge
 	if c.Env.Irreproducible.Has(key) {
 		return nil
 	}
-	if _, reproduced := c.rerun(ctx, &provable{generation: *g}, *f, 0); reproduced {
+	if _, reproduced := c.Rerun(ctx, &Candidate{Generation: *g}, *f, 0); reproduced {
 		return f
 	}
 	if ctx.Err() == nil {

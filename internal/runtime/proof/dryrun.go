@@ -1,4 +1,4 @@
-package runtime
+package proof
 
 import (
 	"context"
@@ -12,31 +12,31 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A dryRun describes a run of a program on given input that keeps and counts nothing: for proofs, examples and try.
-type dryRun struct {
-	id      string // attempt ID
-	callID  string // seeds the run's randomness
-	args    []json.RawMessage
-	kwargs  json.RawMessage
-	context json.RawMessage // an object, or empty
+// A Dry describes a run of a program on given input that keeps and counts nothing: for proofs, examples and try.
+type Dry struct {
+	ID      string // attempt ID
+	CallID  string // seeds the run's randomness
+	Args    []json.RawMessage
+	Kwargs  json.RawMessage
+	Context json.RawMessage // an object, or empty
 	// recorded effects to replay. If nil, the run is live: nested calls run the stored programs, and nothing is written
 	effects json.RawMessage
-	denied  bool           // deny the fetches of a live run
+	Denied  bool           // deny the fetches of a live run
 	of      string         // owner of the input and the recorded effects; "" if they are the call's own
 	guard   *attempt.Guard // limits the run, if by more than the manifest; nil means the manifest alone
 	// the input is from an answered call, so it runs even if it does not fit what the program declares
 	earlier bool
 }
 
-// dryRun runs the generation. The attempt of an interrupted run has agent.ClassNone. ok is false if the context is not
+// DryRun runs the generation. The attempt of an interrupted run has agent.ClassNone. ok is false if the context is not
 // an object.
-func (c *prover) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judge.Judged, ok bool) {
+func (c *Against) DryRun(ctx context.Context, g *agent.Generation, d Dry) (a *judge.Judged, ok bool) {
 	q, h, ok := c.dryRequest(g, d)
 	if !ok {
 		return nil, false
 	}
-	a = &judge.Judged{Attempt: attempt.Attempt{ID: d.id, Program: g, Takes: g.Interface,
-		Fit: c.FitOf(g.Interface, d.args, d.kwargs)}, Stage: attempt.StageProof, Of: d.of}
+	a = &judge.Judged{Attempt: attempt.Attempt{ID: d.ID, Program: g, Takes: g.Interface,
+		Fit: c.FitOf(g.Interface, d.Args, d.Kwargs)}, Stage: attempt.StageProof, Of: d.of}
 	if a.Misfit = c.Binds(g.Interface) && !a.Fit.OK() && !d.earlier; a.Misfit {
 		a.Outcome, a.Class, a.Guard = judge.Misfits(&a.Fit, g.Interface, c.Method), agent.ClassAuthored, h.Guard
 		a.Explain()
@@ -67,9 +67,9 @@ func (c *prover) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *
 }
 
 // dryRequest returns the request to run the generation, always on the engine, and the host that answers its host calls.
-func (c *prover) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *attempt.Host, ok bool) {
+func (c *Against) dryRequest(g *agent.Generation, d Dry) (q sandbox.Request, h *attempt.Host, ok bool) {
 	var memory map[string]json.RawMessage
-	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
+	if len(d.Context) > 0 && json.Unmarshal(d.Context, &memory) != nil {
 		return q, nil, false
 	}
 	var given sandbox.Given
@@ -77,19 +77,19 @@ func (c *prover) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h
 		given = sandbox.Journalled(d.effects)
 		memory = given.Context
 	}
-	args, kwargs := g.Arrange(d.args, d.kwargs)
-	h = &attempt.Host{For: c.Call, Nester: c.nester, Attempt: d.id, Recorded: d.effects != nil, Dry: true,
-		Denied: d.denied,
+	args, kwargs := g.Arrange(d.Args, d.Kwargs)
+	h = &attempt.Host{For: c.Call, Nester: c.Nester, Attempt: d.ID, Recorded: d.effects != nil, Dry: true,
+		Denied: d.Denied,
 		Guard:  d.guard}
 	if h.Guard == nil {
-		h.Guard = guardFor(&c.Selection)
+		h.Guard = GuardFor(&c.Selection)
 	}
 	return sandbox.Request{Canonical: call.Canonical(c.Rules),
-		Program: attempt.ProgramOf(g), Owner: c.RunsFor(d.of), Role: c.Role, Method: c.Method, CallID: d.callID,
+		Program: attempt.ProgramOf(g), Owner: c.RunsFor(d.of), Role: c.Role, Method: c.Method, CallID: d.CallID,
 		TraceID: c.TraceID, Depth: c.Depth,
-		Args: args, Kwargs: kwargs, Context: memory, Now: c.Env.Now(), Seed: attempt.Seed(d.callID),
+		Args: args, Kwargs: kwargs, Context: memory, Now: c.Env.Now(), Seed: attempt.Seed(d.CallID),
 		Timeout:      c.Env.RunTimeout,
-		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.Policy.FetchesPerCall,
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.Denied, Fetches: c.Policy.FetchesPerCall,
 		Guard: h.Guard.OfFetch(),
 	}, h, true
 }

@@ -1,4 +1,7 @@
-package runtime
+// Package proof shows that a candidate may serve: it holds the examples that people fixed, answers what its predecessor
+// answered, and reaches no further than people allow. Its runs are dry: nothing is kept or counted. It does not know
+// why a candidate was written, and adopts none.
+package proof
 
 import (
 	"bytes"
@@ -17,46 +20,46 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
-// A prover proves candidates for a call: with the contract, the examples and the fixtures of its selection.
-type prover struct {
+// Against is what candidates are proved against: the contract, the examples and the fixtures of a selection.
+type Against struct {
 	call.Selection
 
-	nester attempt.Nester // makes the calls of the programs that it runs
+	Nester attempt.Nester // makes the calls of the programs that it runs
 }
 
-// A provable is a program that is proved before it serves, with its proof.
-type provable struct {
-	generation  agent.Generation // without an ID, which the adoption assigns
-	predecessor *agent.Generation
+// A Candidate is a program that is proved before it serves, with its proof.
+type Candidate struct {
+	Generation  agent.Generation // without an ID, which the adoption assigns
+	Predecessor *agent.Generation
 	// the model judged that the predecessor still serves the method's changed purpose: there is no new program
-	keeps bool
-	// reach of its predecessor, which a person must approve it to exceed; nil if no approval is needed
-	reach *reach
+	Keeps bool
+	// Reach of its predecessor, which a person must approve it to exceed; nil if no approval is needed
+	Reach *Reach
 	// the part of its reach that a person must approve before it serves; nil if nothing
-	beyond atomic.Pointer[agent.Effects]
-	proof  proof
+	Beyond atomic.Pointer[agent.Effects]
+	Proof  Proof
 }
 
-// A proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
+// A Proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
 // the predecessor did. The proof is made once, by the first call that is not interrupted; other calls wait for it.
-type proof struct {
-	turn     chan struct{} // of capacity 1: the sender owns the fields below until it receives
-	done     bool
-	examples string                // digest of the examples that it held
-	kept     []agent.Fixture       // reproduced fixtures, which the candidate takes over
-	changed  []agent.ChangedAnswer // answers that differ, if a person asked for the change
-	seen     []string              // call IDs of the predecessor's fixtures at the time of the proof
-	fixtured bool                  // the fixtures were checked
+type Proof struct {
+	Turn     chan struct{} // of capacity 1: the sender owns the fields below until it receives
+	Done     bool
+	Examples string                // digest of the examples that it held
+	Kept     []agent.Fixture       // reproduced fixtures, which the candidate takes over
+	Changed  []agent.ChangedAnswer // answers that differ, if a person asked for the change
+	Seen     []string              // call IDs of the predecessor's fixtures at the time of the proof
+	Fixtured bool                  // the fixtures were checked
 	renewed  []agent.Fixture       // fixtures with their changed values, which later programs must reproduce
 	// IDs of active examples that a program for a changed purpose does not hold; a person decides about them
-	breaks []string
+	Breaks []string
 	broken *judge.Judged
 }
 
-// fixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
+// FixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
-func fixtureOf(c *call.Selection, g *agent.Generation, a judge.Judged) (f *agent.Fixture, masked bool) {
+func FixtureOf(c *call.Selection, g *agent.Generation, a judge.Judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
 	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.Result.Effects.Truncated ||
 		c.InputHistory != nil {
@@ -109,31 +112,31 @@ func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawM
 		func(f agent.Fixture) bool { return takes.SameInput(f.Args, f.Kwargs, args, kwargs) })
 }
 
-// prove checks the candidate against the active examples and its predecessor's fixtures. It returns nil if the
+// Prove checks the candidate against the active examples and its predecessor's fixtures. It returns nil if the
 // candidate may serve, otherwise the attempt that broke one. If the proof was interrupted, it returns an attempt of
 // agent.ClassNone, and the candidate is neither proved nor broken. mayChange means that a person asked for a change, so
 // fixtures may be answered differently.
-func (c *prover) prove(ctx context.Context, cand *provable, adaptive, mayChange bool) *judge.Judged {
-	p := &cand.proof
+func (c *Against) Prove(ctx context.Context, cand *Candidate, adaptive, mayChange bool) *judge.Judged {
+	p := &cand.Proof
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.Turn <- struct{}{}:
+		defer func() { <-p.Turn }()
 	case <-ctx.Done():
 		a := &judge.Judged{Attempt: attempt.Attempt{ID: c.ID + ".f"}, Stage: attempt.StageProof}
 		a.Outcome, a.Class = interrupt.Outcome(ctx)
 		return a
 	}
 	// Another call has made the proof while this one waited.
-	if p.done {
-		return proofFor(c.Call, p.broken)
+	if p.Done {
+		return ProofFor(c.Call, p.broken)
 	}
-	now := c.refreshed(ctx)
-	broken := now.proveExamples(ctx, cand, adaptive)
-	if broken != nil && broken.Example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.keeps {
+	now := c.Refreshed(ctx)
+	broken := now.ProveExamples(ctx, cand, adaptive)
+	if broken != nil && broken.Example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.Keeps {
 		broken = now.onlyExamples(ctx, cand, broken)
 	}
 	if broken == nil && !c.SwitchedOff() {
-		broken = now.proveFixtures(ctx, cand, adaptive, mayChange)
+		broken = now.ProveFixtures(ctx, cand, adaptive, mayChange)
 	}
 	if broken != nil && broken.Class != agent.ClassIntrinsic {
 		return broken // interrupted
@@ -141,13 +144,13 @@ func (c *prover) prove(ctx context.Context, cand *provable, adaptive, mayChange 
 	if broken != nil && broken.Of == "" {
 		broken.Of = c.Reader() // other owners' calls may wait for the same proof
 	}
-	p.done, p.broken = true, broken
-	return proofFor(c.Call, broken)
+	p.Done, p.broken = true, broken
+	return ProofFor(c.Call, broken)
 }
 
-// proofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
+// ProofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
 // returns nil for nil.
-func proofFor(c *call.Call, found *judge.Judged) *judge.Judged {
+func ProofFor(c *call.Call, found *judge.Judged) *judge.Judged {
 	if found == nil {
 		return nil
 	}
@@ -163,9 +166,9 @@ func proofFor(c *call.Call, found *judge.Judged) *judge.Judged {
 	return &own
 }
 
-// refreshed returns the selection with the artifact's current state: while the model wrote, calls may have added
+// Refreshed returns the selection with the artifact's current state: while the model wrote, calls may have added
 // fixtures and people examples.
-func (c *prover) refreshed(ctx context.Context) *prover {
+func (c *Against) Refreshed(ctx context.Context) *Against {
 	now := *c
 	if a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method); err == nil {
 		now.Artifact = a
@@ -173,30 +176,30 @@ func (c *prover) refreshed(ctx context.Context) *prover {
 	return &now
 }
 
-// unseen reports whether the predecessor has gained a fixture since the proof.
-func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool {
-	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.fixtured {
+// Unseen reports whether the predecessor has gained a fixture since the proof.
+func (p *Proof) Unseen(predecessor *agent.Generation, now *agent.Artifact) bool {
+	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.Fixtured {
 		return false
 	}
 	return slices.ContainsFunc(now.Find(predecessor.ID).Fixtures,
-		func(f agent.Fixture) bool { return !slices.Contains(p.seen, f.CallID) })
+		func(f agent.Fixture) bool { return !slices.Contains(p.Seen, f.CallID) })
 }
 
-// proveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
+// ProveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
 // attempt that broke a fixture, or nil. With mayChange, different answers are recorded instead, but a crash still
 // breaks the proof.
-func (c *prover) proveFixtures(ctx context.Context, cand *provable, adaptive, mayChange bool) *judge.Judged {
-	p := &cand.proof
-	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
-	if cand.predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
+func (c *Against) ProveFixtures(ctx context.Context, cand *Candidate, adaptive, mayChange bool) *judge.Judged {
+	p := &cand.Proof
+	p.Kept, p.Changed, p.renewed, p.Seen = nil, nil, nil, nil
+	if cand.Predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
 		c.Rewrites() {
 		return nil
 	}
-	if c.Terms.Checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.Terms.Checked) {
+	if c.Terms.Checked == agent.FingerprintNone && !cand.Predecessor.Keeps(c.Terms.Checked) {
 		return nil // the predecessor answered callers with a different contract
 	}
-	p.fixtured = true
-	predecessor := cand.predecessor
+	p.Fixtured = true
+	predecessor := cand.Predecessor
 	if now := c.Artifact; now != nil && now.Find(predecessor.ID) != nil {
 		predecessor = now.Find(predecessor.ID)
 	}
@@ -205,15 +208,15 @@ func (c *prover) proveFixtures(ctx context.Context, cand *provable, adaptive, ma
 		return interrupted
 	}
 	for i, f := range fixtures {
-		p.seen = append(p.seen, f.CallID)
-		if !binds(&c.Selection, f, adaptive) {
+		p.Seen = append(p.Seen, f.CallID)
+		if !Binds(&c.Selection, f, adaptive) {
 			continue
 		}
-		broken, reproduced := c.rerun(ctx, cand, f, i)
+		broken, reproduced := c.Rerun(ctx, cand, f, i)
 		switch {
 		// A person wants other answers, so a difference is recorded. A crash is still a fault.
 		case broken != nil && broken.Class == agent.ClassIntrinsic && mayChange && broken.Result.Failure == nil:
-			p.changed = append(p.changed, changedAnswer(f, broken))
+			p.Changed = append(p.Changed, ChangedAnswer(f, broken))
 			if broken.Result.Value != nil {
 				f.Value = broken.Result.Value
 				p.renewed = append(p.renewed, f)
@@ -221,7 +224,7 @@ func (c *prover) proveFixtures(ctx context.Context, cand *provable, adaptive, ma
 		case broken != nil:
 			return broken
 		case reproduced:
-			p.kept = append(p.kept, f)
+			p.Kept = append(p.Kept, f)
 		}
 	}
 	return nil
@@ -229,12 +232,12 @@ func (c *prover) proveFixtures(ctx context.Context, cand *provable, adaptive, ma
 
 // inherited returns the predecessor's fixtures. It adds its ancestors' fixtures that the predecessor reproduces, which
 // they gained while it waited for approval. It returns an attempt if a run was interrupted.
-func (c *prover) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judge.Judged) {
+func (c *Against) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judge.Judged) {
 	all := slices.Clip(predecessor.Fixtures)
 	if c.Artifact == nil {
 		return all, nil
 	}
-	itself := &provable{generation: *predecessor}
+	itself := &Candidate{Generation: *predecessor}
 	for g, left := predecessor, len(c.Artifact.Generations); g.ParentID != nil && left > 0; left-- {
 		if g = c.Artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
 			g.MadeFor.Digest != predecessor.MadeFor.Digest {
@@ -244,7 +247,7 @@ func (c *prover) inherited(ctx context.Context, predecessor *agent.Generation) (
 			if hasInput(predecessor.Interface, all, f.Args, f.Kwargs) {
 				continue
 			}
-			broken, reproduced := c.rerun(ctx, itself, f, i)
+			broken, reproduced := c.Rerun(ctx, itself, f, i)
 			if broken != nil && broken.Class != agent.ClassIntrinsic {
 				return nil, broken
 			}
@@ -256,12 +259,12 @@ func (c *prover) inherited(ctx context.Context, predecessor *agent.Generation) (
 	return all, nil
 }
 
-// fixtures returns the fixtures that the candidate hands on to its successors.
-func (p *proof) fixtures() []agent.Fixture { return append(slices.Clip(p.kept), p.renewed...) }
+// Fixtures returns the fixtures that the candidate hands on to its successors.
+func (p *Proof) Fixtures() []agent.Fixture { return append(slices.Clip(p.Kept), p.renewed...) }
 
-// binds reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
+// Binds reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
 // value, if the fixture rests on a response that has changed shape, or if a person expects another answer.
-func binds(c *call.Selection, f agent.Fixture, adaptive bool) bool {
+func Binds(c *call.Selection, f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 || contradicted(c, f) {
 		return false
 	}
@@ -277,7 +280,7 @@ func contradicted(c *call.Selection, f agent.Fixture) bool {
 	was := agent.Outcome{Status: agent.StatusOK, Value: f.Value}
 	for _, x := range c.Artifact.ActiveExamples() {
 		if c.Artifact.SameInput(x.Args, x.Kwargs, f.Args, f.Kwargs) {
-			return !outdated(c, &x, false) && !Meets(was, &x)
+			return !Outdated(c, &x, false) && !Meets(was, &x)
 		}
 	}
 	return slices.ContainsFunc(c.Artifact.Verdicts, func(v agent.Verdict) bool {
@@ -285,8 +288,8 @@ func contradicted(c *call.Selection, f agent.Fixture) bool {
 	})
 }
 
-// changedAnswer records the new answer to a fixture.
-func changedAnswer(f agent.Fixture, now *judge.Judged) agent.ChangedAnswer {
+// ChangedAnswer records the new answer to a fixture.
+func ChangedAnswer(f agent.Fixture, now *judge.Judged) agent.ChangedAnswer {
 	ch := agent.ChangedAnswer{CallID: f.CallID, SessionID: f.SessionID, Args: f.Args, Kwargs: f.Kwargs, Was: f.Value}
 	switch res := now.Result; {
 	case res.Authored != nil:
@@ -297,4 +300,11 @@ func changedAnswer(f agent.Fixture, now *judge.Judged) agent.ChangedAnswer {
 		ch.Now = res.Value
 	}
 	return ch
+}
+
+// Holds reports whether the proof passed and covers the artifact's current examples and fixtures.
+func (p *Proof) Holds(predecessor *agent.Generation, now *agent.Artifact) bool {
+	p.Turn <- struct{}{}
+	defer func() { <-p.Turn }()
+	return p.Done && p.broken == nil && ExamplesDigest(now) == p.Examples && !p.Unseen(predecessor, now)
 }

@@ -1,4 +1,4 @@
-package runtime
+package proof
 
 import (
 	"cmp"
@@ -40,27 +40,27 @@ type ExampleResult struct {
 	attempt *judge.Judged // nil if it was not run
 }
 
-// exampleRun holds the conditions of a run on examples.
-type exampleRun struct {
+// Conditions holds the conditions of a run on examples.
+type Conditions struct {
 	adaptive bool // a source has just changed, so recorded fetches prove nothing
-	denied   bool // live fetches are denied: no person has approved the program yet
+	Denied   bool // live fetches are denied: no person has approved the program yet
 	guard    *attempt.Guard
 }
 
-// runExample runs the generation on the example and compares the answer with the expected one.
-func (c *prover) runExample(ctx context.Context, g *agent.Generation, x *agent.Example,
-	how exampleRun) ExampleResult {
+// RunExample runs the generation on the example and compares the answer with the expected one.
+func (c *Against) RunExample(ctx context.Context, g *agent.Generation, x *agent.Example,
+	how Conditions) ExampleResult {
 	began := c.Env.Now()
 	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
-	if outdated(&c.Selection, x, how.adaptive) {
+	if Outdated(&c.Selection, x, how.adaptive) {
 		return r
 	}
-	d := dryRun{id: c.ID + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context,
-		effects: x.Effects, denied: how.denied, guard: how.guard}
+	d := Dry{ID: c.ID + "." + x.ID, CallID: x.ID, Args: x.Args, Kwargs: x.Kwargs, Context: x.Context,
+		effects: x.Effects, Denied: how.Denied, guard: how.guard}
 	if x.CallID != "" {
-		d.callID, d.of = x.CallID, c.OwnerOfSession(ctx, x.SessionID)
+		d.CallID, d.of = x.CallID, c.OwnerOfSession(ctx, x.SessionID)
 	}
-	a, ok := c.dryRun(ctx, g, d)
+	a, ok := c.DryRun(ctx, g, d)
 	r.DurationMs = agent.Milliseconds(c.Env.Now().Sub(began))
 	if !ok {
 		return r
@@ -76,8 +76,8 @@ func (c *prover) runExample(ctx context.Context, g *agent.Generation, x *agent.E
 	return r
 }
 
-// outdated reports whether the example rests on recordings of a source that has changed since.
-func outdated(c *call.Selection, x *agent.Example, adaptive bool) bool {
+// Outdated reports whether the example rests on recordings of a source that has changed since.
+func Outdated(c *call.Selection, x *agent.Example, adaptive bool) bool {
 	if x.Effects == nil {
 		return false
 	}
@@ -123,37 +123,37 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 	}
 }
 
-// proveExamples runs the candidate on every active example, and on every input whose answer a person judged wrong
+// ProveExamples runs the candidate on every active example, and on every input whose answer a person judged wrong
 // without giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the
 // first attempt that breaks, or an interrupted one; nil means that all hold.
-func (c *prover) proveExamples(ctx context.Context, cand *provable, adaptive bool) *judge.Judged {
-	how := exampleRun{adaptive: adaptive, denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
-		guard: guardOfCandidate(&c.Selection, cand)}
-	defer func() { cand.wentBeyond(how.guard) }()
+func (c *Against) ProveExamples(ctx context.Context, cand *Candidate, adaptive bool) *judge.Judged {
+	how := Conditions{adaptive: adaptive, Denied: c.Policy.ApprovalRequired || cand.Beyond.Load() != nil,
+		guard: GuardOfCandidate(&c.Selection, cand)}
+	defer func() { cand.WentBeyond(how.guard) }()
 	active := c.Artifact.ActiveExamples()
-	cand.proof.examples = examplesDigest(c.Artifact)
+	cand.Proof.Examples = ExamplesDigest(c.Artifact)
 	for i := range active {
 		x := &active[i]
-		r := c.runExample(ctx, &cand.generation, x, how)
+		r := c.RunExample(ctx, &cand.Generation, x, how)
 		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
 			return r.attempt
 		}
 		if r.Result == ExampleFailed {
-			return brokenExample(c.Call, r.attempt, x)
+			return BrokenExample(c.Call, r.attempt, x)
 		}
 	}
 	return c.proveWrongs(ctx, cand, how)
 }
 
 // proveWrongs runs the candidate on the inputs whose answers people judged wrong without giving the right one.
-func (c *prover) proveWrongs(ctx context.Context, cand *provable, how exampleRun) *judge.Judged {
+func (c *Against) proveWrongs(ctx context.Context, cand *Candidate, how Conditions) *judge.Judged {
 	for i, v := range c.Artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args,
 			Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
 		if v.Got == nil {
 			x.Expect.ErrorType = v.GotErrorType
 		}
-		r := c.runExample(ctx, &cand.generation, &x, how)
+		r := c.RunExample(ctx, &cand.Generation, &x, how)
 		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.Result.Failure != nil {
 			return wrongAgain(&c.Selection, r.attempt, &v)
 		}
@@ -168,7 +168,7 @@ func wrongAgain(c *call.Selection, a *judge.Judged, v *agent.Verdict) *judge.Jud
 	a.Hint = c.Quote(a.Of, fmt.Sprintf(
 		"for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
 		c.Clip(string(jsonenc.Array(v.Args))), c.Clip(string(v.Kwargs)), c.Clip(got),
-		c.Clip(answerText(v.Got, v.GotErrorType)), v.Note),
+		c.Clip(AnswerText(v.Got, v.GotErrorType)), v.Note),
 		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong",
 			c.Outlined(v.Args, v.Kwargs)))
 	return a
@@ -182,9 +182,9 @@ func answerOf(a *judge.Judged) string {
 	return a.Outcome.ErrorType + ": " + a.Outcome.ErrorMessage
 }
 
-// brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
+// BrokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
-func brokenExample(c *call.Call, a *judge.Judged, x *agent.Example) *judge.Judged {
+func BrokenExample(c *call.Call, a *judge.Judged, x *agent.Example) *judge.Judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
 		c.Clip(string(jsonenc.Array(x.Args))),
 		c.Clip(string(x.Kwargs))), c.Clip(x.Expect.String()), answerOf(a), ""
@@ -204,9 +204,9 @@ func breaksExample(c *call.Call, a *judge.Judged) {
 		agent.ClassIntrinsic, prompt.BrokeExample
 }
 
-// examplesDigest identifies the examples and verdicts that candidates are held to. An adoption compares digests to
+// ExamplesDigest identifies the examples and verdicts that candidates are held to. An adoption compares digests to
 // detect changes since the proof. It returns "" if there are none.
-func examplesDigest(a *agent.Artifact) string {
+func ExamplesDigest(a *agent.Artifact) string {
 	active, wrongs := a.ActiveExamples(), a.UnexplainedWrongs()
 	if len(active)+len(wrongs) == 0 {
 		return ""
@@ -221,8 +221,8 @@ func examplesDigest(a *agent.Artifact) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// answerText returns an answer as text: the value, or the type of the error.
-func answerText(value json.RawMessage, errorType string) string {
+// AnswerText returns an answer as text: the value, or the type of the error.
+func AnswerText(value json.RawMessage, errorType string) string {
 	if errorType != "" {
 		return "the error " + errorType
 	}
@@ -232,14 +232,14 @@ func answerText(value json.RawMessage, errorType string) string {
 // onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
 // gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
 // a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *prover) onlyExamples(ctx context.Context, cand *provable, broken *judge.Judged) *judge.Judged {
-	how := exampleRun{denied: c.Policy.ApprovalRequired || cand.beyond.Load() != nil,
-		guard: guardOfCandidate(&c.Selection, cand)}
-	defer func() { cand.wentBeyond(how.guard) }()
+func (c *Against) onlyExamples(ctx context.Context, cand *Candidate, broken *judge.Judged) *judge.Judged {
+	how := Conditions{Denied: c.Policy.ApprovalRequired || cand.Beyond.Load() != nil,
+		guard: GuardOfCandidate(&c.Selection, cand)}
+	defer func() { cand.WentBeyond(how.guard) }()
 	var ids []string
 	active := c.Artifact.ActiveExamples()
 	for i := range active {
-		r := c.runExample(ctx, &cand.generation, &active[i], how)
+		r := c.RunExample(ctx, &cand.Generation, &active[i], how)
 		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
 			return r.attempt
 		}
@@ -247,7 +247,7 @@ func (c *prover) onlyExamples(ctx context.Context, cand *provable, broken *judge
 			continue
 		}
 		if r.attempt.Result.Failure != nil {
-			return brokenExample(c.Call, r.attempt, &active[i])
+			return BrokenExample(c.Call, r.attempt, &active[i])
 		}
 		ids = append(ids, active[i].ID)
 	}
@@ -257,6 +257,6 @@ func (c *prover) onlyExamples(ctx context.Context, cand *provable, broken *judge
 	if wrong := c.proveWrongs(ctx, cand, how); wrong != nil {
 		return wrong
 	}
-	cand.proof.breaks = ids
+	cand.Proof.Breaks = ids
 	return nil
 }

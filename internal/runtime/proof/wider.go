@@ -1,4 +1,4 @@
-package runtime
+package proof
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 )
 
-// guardFor returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
+// GuardFor returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
 // manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
-func guardFor(c *call.Selection) *attempt.Guard {
+func GuardFor(c *call.Selection) *attempt.Guard {
 	if c.Policy.Effects != agent.EffectsEnforce || c.Artifact == nil || c.Artifact.Manifest == nil {
 		return nil
 	}
 	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: c.Artifact.Manifest}
 }
 
-// A reach describes how far the serving program reaches: the manifest of its method, the effects of its runs, and the
+// A Reach describes how far the serving program reaches: the manifest of its method, the effects of its runs, and the
 // names in its text.
-type reach struct {
-	manifest agent.Manifest
-	program  agent.Effects // "*" stands for names that it computes
+type Reach struct {
+	Manifest agent.Manifest
+	Program  agent.Effects // "*" stands for names that it computes
 }
 
 // asksApproval reports whether a successor of the generation needs approval if it reaches further. A program for a
@@ -30,9 +30,9 @@ func asksApproval(c *call.Selection, predecessor *agent.Generation) bool {
 	return c.Policy.NewReach == agent.ReachAsk && predecessor != nil && c.Artifact != nil && !c.Alone()
 }
 
-// reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
+// ReachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
 // waits for approval, its nearest approved ancestor counts instead.
-func reachBefore(ctx context.Context, c *call.Selection, g *agent.Generation) *reach {
+func ReachBefore(ctx context.Context, c *call.Selection, g *agent.Generation) *Reach {
 	if !asksApproval(c, g) {
 		return nil
 	}
@@ -40,9 +40,9 @@ func reachBefore(ctx context.Context, c *call.Selection, g *agent.Generation) *r
 		left > 0; left-- {
 		g = c.Artifact.Find(*g.ParentID)
 	}
-	b := &reach{program: c.Reached}
+	b := &Reach{Program: c.Reached}
 	if m := c.Artifact.Manifest; m != nil {
-		b.manifest = *m
+		b.Manifest = *m
 	}
 	if g == nil {
 		return b
@@ -53,44 +53,44 @@ func reachBefore(ctx context.Context, c *call.Selection, g *agent.Generation) *r
 		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
 		named = named.With(&found)
 	}
-	b.program = b.program.With(g.Reach())
-	b.program = b.program.With(&named)
+	b.Program = b.Program.With(g.Reach())
+	b.Program = b.Program.With(&named)
 	return b
 }
 
-// beyond returns the names in the program's text that exceed the reach. It returns nil if there are none, or if b is
+// Beyond returns the names in the program's text that exceed the reach. It returns nil if there are none, or if b is
 // nil.
-func (b *reach) beyond(g *agent.Generation) *agent.Effects {
+func (b *Reach) Beyond(g *agent.Generation) *agent.Effects {
 	if b == nil {
 		return nil
 	}
 	named := g.Named()
-	return b.manifest.Beyond(&b.program, &named)
+	return b.Manifest.Beyond(&b.Program, &named)
 }
 
 // all returns the whole reach as a manifest that a run can be held to. Reading needs no approval, so it allows GET and
 // HEAD.
-func (b *reach) all() *agent.Manifest {
-	all := b.manifest.With(&b.program)
+func (b *Reach) all() *agent.Manifest {
+	all := b.Manifest.With(&b.Program)
 	all = all.With(&agent.Effects{Methods: []string{"GET", "HEAD"}})
 	return &agent.Manifest{Effects: all}
 }
 
-// guardOfCandidate returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise
+// GuardOfCandidate returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise
 // the predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func guardOfCandidate(c *call.Selection, cand *provable) *attempt.Guard {
-	if g := guardFor(c); g != nil || cand.reach == nil {
+func GuardOfCandidate(c *call.Selection, cand *Candidate) *attempt.Guard {
+	if g := GuardFor(c); g != nil || cand.Reach == nil {
 		return g
 	}
-	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: cand.reach.all()}
+	return &attempt.Guard{Role: c.Role, Method: c.Method, Manifest: cand.Reach.all()}
 }
 
-// wentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
+// WentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
 // candidate waits for a person.
-func (cand *provable) wentBeyond(g *attempt.Guard) bool {
-	if cand.reach != nil && g != nil && !g.Denied.Empty() {
+func (cand *Candidate) WentBeyond(g *attempt.Guard) bool {
+	if cand.Reach != nil && g != nil && !g.Denied.Empty() {
 		denied := g.Denied
-		cand.beyond.CompareAndSwap(nil, &denied)
+		cand.Beyond.CompareAndSwap(nil, &denied)
 	}
-	return cand.beyond.Load() != nil
+	return cand.Beyond.Load() != nil
 }
