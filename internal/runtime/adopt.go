@@ -247,3 +247,18 @@ func heldMeanwhile(was, now *agent.Artifact) bool {
 	return g != nil && now.CurrentID != was.CurrentID && (was.Find(g.ID) != nil ||
 		strings.HasPrefix(g.Trigger, "operator:"))
 }
+
+// ignoredAgain counts an answer by a program that was meant to read the call's arguments but does not. The program is
+// not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
+// arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
+// arguments in its text proves nothing.
+func (rec *recovery) ignoredAgain(cand *candidate, j judge.Judged) {
+	if j.Class == agent.ClassOK {
+		rec.countUnkept(rec.Artifact)
+	}
+	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.Proof.Kept) > 0 &&
+		cand.Generation.CacheabilityReason == cacheIgnored {
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
+			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
+	}
+}

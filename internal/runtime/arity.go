@@ -6,7 +6,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
@@ -65,17 +64,8 @@ func (w *writer) ranOn(q forgeRequest) bool {
 	return !w.Binds(q.predecessor.Interface) || !fit.Beyond()
 }
 
-// ignoredAgain counts an answer by a program that was meant to read the call's arguments but does not. The program is
-// not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
-// arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
-// arguments in its text proves nothing.
-func (rec *recovery) ignoredAgain(cand *candidate, j judge.Judged) {
-	if j.Class == agent.ClassOK {
-		rec.countUnkept(rec.Artifact)
-	}
-	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.Proof.Kept) > 0 &&
-		cand.Generation.CacheabilityReason == cacheIgnored {
-		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
-			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
-	}
-}
+// reasonUnknown is the reason in the trigger of a repair that widens an interface.
+const reasonUnknown = "unknown_keywords"
+
+// widening is the trigger of a repair that widens an interface.
+const widening = "repair:" + reasonUnknown

@@ -16,8 +16,7 @@ import (
 type selected struct {
 	proof.Against
 
-	r      *Runtime
-	before *proof.Reach // of the program that a flight would replace; nil if wider reach needs no approval
+	r *Runtime
 }
 
 // choose reads what the selection needs, and selects.

@@ -61,7 +61,7 @@ const (
 
 // An evidenceText collects lines with secrets masked. Each part has its own bound, so no part crowds out another.
 type evidenceText struct {
-	c     *selected
+	c     *writer
 	parts []prompt.Part
 }
 
@@ -87,7 +87,7 @@ func (e *evidenceText) quote(owner, format string, args ...any) {
 // people want another program, what they said about answers, what the failing run fetched, the last failures, why the
 // last candidate was discarded, which answers were weak, and what callers asked again. The evidence is data and
 // contains no instructions.
-func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
+func (c *writer) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e := &evidenceText{c: c}
 	a := c.Artifact
 	e.part(maxReasons)
@@ -137,7 +137,7 @@ const (
 )
 
 // describeDiscarded adds why the last candidate was discarded.
-func (c *selected) describeDiscarded(e *evidenceText) {
+func (c *writer) describeDiscarded(e *evidenceText) {
 	const text = "the last program that was written and discarded"
 	if a := c.Artifact; a != nil && len(a.Rejections) > 0 {
 		r := &a.Rejections[0]
@@ -150,7 +150,7 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add(c.Quote(owner, "  "+r.Hint, heldBack(&c.Selection, a.Example(r.Example))))
 		}
-	} else if last, known := c.r.backoffs.last(backoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
+	} else if last, known := c.backoffs.last(backoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
 		checked: c.Terms.Checked}); known && last.message != "" {
 		e.add(c.Quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.NamedType(last.errorType)))
 	}
@@ -222,4 +222,29 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	if v.Note != "" {
 		say("  the person's note: " + agent.Clip(v.Note, 800))
 	}
+}
+
+// describeReach adds what programs of the method may reach.
+func (c *writer) describeReach(e *evidenceText) {
+	if g := proof.GuardFor(&c.Selection); g != nil {
+		e.say("programs of this method may reach only this, until a person allows more: %s",
+			reachWords(&g.Manifest.Effects))
+	} else if b := c.before; b != nil {
+		all := b.Manifest.With(&b.Program)
+		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
+	}
+	if c.Artifact == nil {
+		return
+	}
+	for _, g := range c.Artifact.Generations {
+		if g.ID != c.Artifact.CurrentID && c.Artifact.AwaitsReach(g) {
+			e.say("nobody has approved a program of this method that reaches more: %s", reachWords(g.Beyond))
+		}
+	}
+}
+
+// reachWords renders effects for a prompt.
+func reachWords(e *agent.Effects) string {
+	return "hosts " + attempt.ReachOf(e.Hosts) + "; HTTP methods " + attempt.ReachOf(e.Methods) + "; tools " +
+		attempt.ReachOf(e.Tools)
 }

@@ -9,33 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
-
-// describeReach adds what programs of the method may reach.
-func (c *selected) describeReach(e *evidenceText) {
-	if g := proof.GuardFor(&c.Selection); g != nil {
-		e.say("programs of this method may reach only this, until a person allows more: %s",
-			reachWords(&g.Manifest.Effects))
-	} else if b := c.before; b != nil {
-		all := b.Manifest.With(&b.Program)
-		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
-	}
-	if c.Artifact == nil {
-		return
-	}
-	for _, g := range c.Artifact.Generations {
-		if g.ID != c.Artifact.CurrentID && c.Artifact.AwaitsReach(g) {
-			e.say("nobody has approved a program of this method that reaches more: %s", reachWords(g.Beyond))
-		}
-	}
-}
-
-// reachWords renders effects for a prompt.
-func reachWords(e *agent.Effects) string {
-	return "hosts " + attempt.ReachOf(e.Hosts) + "; HTTP methods " + attempt.ReachOf(e.Methods) + "; tools " +
-		attempt.ReachOf(e.Tools)
-}
 
 // approvalOfReach describes what a person has to allow before the program serves.
 func approvalOfReach(c *call.Selection, beyond *agent.Effects) *fetch.Approval {

@@ -2,20 +2,11 @@ package runtime
 
 import (
 	"context"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
-	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
-
-// rechecked returns the candidate for a reply with unchanged: true.
-func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{Candidate: proof.Candidate{Generation: *q.predecessor, Predecessor: q.predecessor, Keeps: true,
-		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID, keptAt: at}
-}
 
 // tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
 // precedence over the model's decision. It returns no attempt if the program holds everything, or if the candidate is a
@@ -52,9 +43,6 @@ func (a *answered) staleness() string {
 	}
 	return ""
 }
-
-// mayKeep reports whether the model may answer the request by keeping the program.
-func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.KindForge }
 
 // rewordedToo returns the part of a repair prompt that describes a changed wording, or "".
 func (rec *recovery) rewordedToo(g *agent.Generation) string {

@@ -145,15 +145,3 @@ func contextSize(memory map[string]json.RawMessage) (size int) {
 	}
 	return size
 }
-
-// roomForProgram returns the outcome of a forge that does not ask the model, because the share has no room for a
-// program. It returns nil if there is room.
-func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
-	const least = 1 << 10
-	var full *storage.FullError
-	if !errors.As(w.Env.Storage.Room(ctx, w.Owner, store.Bytes{Tools: least}), &full) {
-		return nil
-	}
-	o := full.Outcome()
-	return &o
-}

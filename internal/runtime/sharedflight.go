@@ -100,11 +100,11 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 			w.Method).Msg("a forged program could not be shown to the other replicas: they may forge their own")
 		return
 	}
-	r := w.r
+	env := w.Env
 	cand.shared = true
 	cand.withdraw = func() {
-		if err := r.env.Store.PutCandidate(r.env.Within(), key, []byte("null"), time.Millisecond); err != nil {
-			r.env.Logger.Warn().Err(err).Msg("a program that nobody stored is shown to other replicas for a minute")
+		if err := env.Store.PutCandidate(env.Within(), key, []byte("null"), time.Millisecond); err != nil {
+			env.Logger.Warn().Err(err).Msg("a program that nobody stored is shown to other replicas for a minute")
 		}
 	}
 }

@@ -14,12 +14,6 @@ import (
 // widened.
 const unknownStreak = 2
 
-// reasonUnknown is the reason in the trigger of a repair that widens an interface.
-const reasonUnknown = "unknown_keywords"
-
-// widening is the trigger of a repair that widens an interface.
-const widening = "repair:" + reasonUnknown
-
 // widens reports whether to repair the program so that it reads the names that callers use.
 func (rec *recovery) widens(g *agent.Generation, j judge.Judged) bool {
 	if !j.Misnamed() || g.UnknownStreak+1 < unknownStreak {
