@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -17,7 +18,7 @@ import (
 
 // An adoption is a candidate that becomes a generation of its artifact in the commit of the call that ran it.
 type adoption struct {
-	candidate *candidate
+	candidate *forge.Candidate
 	result    agent.Class
 	attempt   judge.Judged
 	fixture   *agent.Fixture // of the call; nil if it has none
@@ -27,7 +28,7 @@ type adoption struct {
 // keepUnapproved adopts the candidate, unless a person holds the artifact. It must not answer calls before a person
 // approves it. The previous program answers this call, even if with its failure. Without a previous program, the call
 // fails.
-func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
+func (rec *recovery) keepUnapproved(cand *forge.Candidate) agent.Outcome {
 	rec.repairEnded(true)
 	if !rec.held() {
 		rec.adopting, rec.waits = &adoption{candidate: cand, result: agent.ClassNone}, true
@@ -72,7 +73,7 @@ func (rec *recovery) held() bool {
 
 // adoptOrDrop answers the call with a candidate that served. It adopts the candidate unless a person holds the
 // artifact, or unless the attempt proves nothing about the candidate.
-func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judge.Judged) agent.Outcome {
+func (rec *recovery) adoptOrDrop(ctx context.Context, cand *forge.Candidate, j judge.Judged) agent.Outcome {
 	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, cand)
 	proven := len(cand.Proof.Kept) > 0
 	waits := j.Unallowed && cand.Predecessor == nil // the program is sound: only a person's approval is missing
@@ -100,7 +101,7 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judge.J
 
 // reproduces reports whether a program that was written without regard to the stored one gives the stored program's
 // answers. The candidate answers the call either way.
-func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
+func (rec *recovery) reproduces(ctx context.Context, cand *forge.Candidate) bool {
 	return rec.Refreshed(ctx).ProveFixtures(ctx, &cand.Candidate, false, false) == nil
 }
 
@@ -108,12 +109,12 @@ func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
 // first to get here adopts it; the others only count their results on it.
 func (a *answered) adopt() (CallResult, error) {
 	cand := a.adopting.candidate
-	cand.mu.Lock()
-	defer cand.mu.Unlock()
+	cand.Turn.Lock()
+	defer cand.Turn.Unlock()
 	change := a.adoptedResult()
 	// Another call that shares the candidate adopted it: only count this call's result.
-	if cand.adopted != "" {
-		change.ResultOf, a.generation = cand.adopted, cand.adopted
+	if cand.Adopted != "" {
+		change.ResultOf, a.generation = cand.Adopted, cand.Adopted
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
@@ -169,8 +170,8 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	} else {
 		now = &agent.Artifact{} // either the first generation, or the artifact's file was damaged
 	}
-	if g := cand.adoptedElsewhere(now); g != nil {
-		change.ResultOf, a.generation, cand.adopted = g.ID, g.ID, g.ID
+	if g := cand.AdoptedElsewhere(now); g != nil {
+		change.ResultOf, a.generation, cand.Adopted = g.ID, g.ID, g.ID
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
@@ -189,7 +190,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.Proof.Fixtures(), cand.Proof.Changed, a.adopting.beyond(),
 		cand.Proof.Breaks
 	g.ForgeUsage = a.trail.usage
-	g.ForgeUsage.Add(cand.cost)
+	g.ForgeUsage.Add(cand.Cost)
 	change.Decided = &decided
 	// else the previous program answered, and this one waits for approval
 	if change.Generation = &g; a.source != agent.SourcePersisted {
@@ -209,7 +210,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	a.changes = append(a.changes, change)
 	res, err := a.persist()
 	if err == nil {
-		cand.adopted = g.ID
+		cand.Adopted = g.ID
 	}
 	return res, err
 }
@@ -252,12 +253,12 @@ func heldMeanwhile(was, now *agent.Artifact) bool {
 // not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
 // arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
 // arguments in its text proves nothing.
-func (rec *recovery) ignoredAgain(cand *candidate, j judge.Judged) {
+func (rec *recovery) ignoredAgain(cand *forge.Candidate, j judge.Judged) {
 	if j.Class == agent.ClassOK {
 		rec.countUnkept(rec.Artifact)
 	}
 	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.Proof.Kept) > 0 &&
-		cand.Generation.CacheabilityReason == cacheIgnored {
+		cand.Generation.CacheabilityReason == forge.CacheIgnored {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -22,7 +23,7 @@ type answered struct {
 	source     string            // generated, persisted, repaired; "" when no program ran
 	program    *agent.Generation // the last program that ran; nil if none did
 	generation string            // the program's ID; "" for a candidate until it is adopted
-	fresh      *candidate        // the program's candidate; nil for a stored program
+	fresh      *forge.Candidate  // the program's candidate; nil for a stored program
 	facts      *report.Facts     // of the program
 	last       judge.Judged      // the attempt of program
 	kept       bool              // the attempt answers the call, so its effects are committed
@@ -93,7 +94,7 @@ func (a *answered) ran(source string, g *agent.Generation, j judge.Judged) {
 }
 
 // ranCandidate records a new program that ran.
-func (a *answered) ranCandidate(source string, cand *candidate, j judge.Judged) {
+func (a *answered) ranCandidate(source string, cand *forge.Candidate, j judge.Judged) {
 	a.ran(source, &cand.Generation, j)
 	a.fresh = cand
 	if a.facts == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
@@ -26,22 +27,22 @@ func TestCacheability(t *testing.T) {
 	}{
 		{"it uses its arguments", &call.Call{Args: texts("7")}, nil, report.Facts{UsesArgs: true,
 			Literals: []string{"7"}},
-			true, CacheStable},
-		{"there are none", &call.Call{}, nil, report.Facts{}, true, CacheStable},
+			true, forge.CacheStable},
+		{"there are none", &call.Call{}, nil, report.Facts{}, true, forge.CacheStable},
 		{"it ignores them", &call.Call{Args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false,
-			cacheIgnored},
+			forge.CacheIgnored},
 		{"it ignores keywords", &call.Call{Kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false,
-			cacheIgnored},
+			forge.CacheIgnored},
 		{"it declares to take none", &call.Call{Args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
-			CacheStable},
+			forge.CacheStable},
 		{"an argument stands in it", &call.Call{Args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
-			false, cacheBaked},
+			false, forge.CacheBaked},
 		{"a keyword's value stands in it", &call.Call{Kwargs: json.RawMessage(`{"n":7}`)}, nil,
-			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
-		{"a dispatch method", &call.Call{Method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
-		{"delegated with a contract", &call.Call{Depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
-		{"delegated without", &call.Call{Depth: 1}, nil, report.Facts{}, true, CacheStable},
-		{"a contract of a client's", &call.Call{}, purpose, report.Facts{}, true, CacheStable},
+			report.Facts{Literals: []string{"7"}}, false, forge.CacheBaked},
+		{"a dispatch method", &call.Call{Method: "ask"}, nil, report.Facts{UsesArgs: true}, false, forge.CacheDispatch},
+		{"delegated with a contract", &call.Call{Depth: 1}, purpose, report.Facts{}, true, forge.CacheDelegated},
+		{"delegated without", &call.Call{Depth: 1}, nil, report.Facts{}, true, forge.CacheStable},
+		{"a contract of a client's", &call.Call{}, purpose, report.Facts{}, true, forge.CacheStable},
 	}
 	for _, tt := range tests {
 		tt.call.Policy = &p
@@ -54,7 +55,7 @@ func TestCacheability(t *testing.T) {
 		if strings.Contains(tt.name, "declares") {
 			takes.Origin = agent.OriginDeclared
 		}
-		if got, why := cacheable(&s.Selection, &tt.facts, takes); got != tt.want || why != tt.why {
+		if got, why := forge.Cacheable(&s.Selection, &tt.facts, takes); got != tt.want || why != tt.why {
 			t.Errorf("%s: %v (%s), want %v (%s)", tt.name, got, why, tt.want, tt.why)
 		}
 	}
@@ -68,7 +69,7 @@ func TestBaked(t *testing.T) {
 		`{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
 		"[[[[7]]]]": true, "[[[[[7]]]]]": false, `{"a":{"a":{"a":{"a":{"a":7}}}}}`: false, "null": false, "true": false,
 		`"<é>"`: true, `"<\u00e9\u003e"`: true, "7.0": true} {
-		if got := baked(literals, texts(raw), json.RawMessage("{}")); got != want {
+		if got := forge.Baked(literals, texts(raw), json.RawMessage("{}")); got != want {
 			t.Errorf("%s: %v, want %v", raw, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
@@ -83,7 +84,7 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 		p.now = p.next
 	}
 	tried = p.next
-	r.flights.under.Go(func() { r.runCorrection(k, p, begin) })
+	r.flights.Under.Go(func() { r.runCorrection(k, p, begin) })
 	return tried
 }
 
@@ -167,7 +168,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 	}
 	q := correctionRequest(rec.Decision.Generation)
 	if !rec.Policy.RepairEnabled {
-		q.kind = provider.KindForge
+		q.Kind = provider.KindForge
 	}
 	cand, failure := rec.forgeCorrection(ctx, q)
 	switch {
@@ -184,9 +185,9 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 // nothing about the method, so it does not count as an attempt.
 func (r *Runtime) correctionFailed(ctx context.Context, k turns.Method, was *agent.Correction,
 	failure agent.Outcome) time.Time {
-	next := r.env.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
+	next := r.env.Now().Add(max(time.Second, forge.DelayOf(was.Attempts, r.policy.Load().Backoff)))
 	c := failedCorrection(was, failure, next)
-	if modelOut(&failure) {
+	if forge.ModelOut(&failure) {
 		c.Attempts = was.Attempts
 	}
 	if c.Attempts >= maxCorrections {
@@ -239,7 +240,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 
 // forgeCorrection asks a model to correct the current program and proves the result. It returns a proved candidate or
 // the failure.
-func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
+func (rec *recovery) forgeCorrection(ctx context.Context, q forge.Request) (*forge.Candidate, *agent.Outcome) {
 	for {
 		cand, out := rec.obtain(ctx, q)
 		for _, leave := range rec.leaves {
@@ -262,20 +263,20 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		}
 		rec.note(*broken)
 		rec.r.noteRejected(ctx, rec.Call, cand, broken)
-		if broken.Class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
+		if broken.Class != agent.ClassIntrinsic || !rec.spend(broken, q.Basis) {
 			return nil, &broken.Outcome
 		}
-		q.basis = failing{code: cand.Generation.Code, checksum: cand.Generation.CodeChecksum,
-			class: string(broken.Class), reason: broken.Outcome.ErrorType, attempt: *broken}
+		q.Basis = forge.Failing{Code: cand.Generation.Code, Checksum: cand.Generation.CodeChecksum,
+			Class: string(broken.Class), Reason: broken.Outcome.ErrorType, Attempt: *broken}
 	}
 }
 
 // correctionRequest returns the request to repair a program that gave a wrong answer.
-func correctionRequest(g *agent.Generation) forgeRequest {
+func correctionRequest(g *agent.Generation) forge.Request {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
-	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
-		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer",
-			message: prompt.Public(message)}}
+	return forge.Request{Kind: provider.KindRepair, Trigger: reasonOfCorrection, Predecessor: g, Alone: true,
+		Basis: forge.Failing{Code: g.Code, Checksum: g.CodeChecksum, Class: "wrong_answer", Reason: "wrong_answer",
+			Message: prompt.Public(message)}}
 }
 
 // ResumeCorrections queues the corrections that a stop interrupted; one that waited for its next attempt keeps waiting

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -15,7 +16,7 @@ import (
 )
 
 // noteRejected records why a candidate was discarded, as evidence for the next attempt.
-func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *candidate, broken *judge.Judged) {
+func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *forge.Candidate, broken *judge.Judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.Role, MethodName: c.Method, At: r.env.Now(),
 		Rejected: rejectionOf(c, rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, *broken},
 			r.env.Now())},
@@ -24,7 +25,8 @@ func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *candidat
 
 // adoptCorrection makes the candidate the current generation, unless a person changed the examples or the artifact
 // since the proof. It returns when to try again; zero means never.
-func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string, was *agent.Correction) time.Time {
+func (r *Runtime) adoptCorrection(k turns.Method, cand *forge.Candidate, actor string,
+	was *agent.Correction) time.Time {
 	unlock := r.lockAdoption(k)
 	defer unlock()
 	ctx := r.env.Within()
@@ -51,7 +53,7 @@ func (r *Runtime) adoptCorrection(k turns.Method, cand *candidate, actor string,
 		Correction: done}, &entry); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	r.backoffs.clearMethod(k)
+	r.backoffs.ClearMethod(k)
 	return time.Time{}
 }
 

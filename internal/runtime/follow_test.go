@@ -11,6 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
@@ -71,8 +72,8 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
-			b.backoffs.failed(backoffKey{Method: turns.Method{Role: "r", Method: method}},
-				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.env.Now(),
+			b.backoffs.Failed(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
+				forge.Lapse{ErrorType: agent.ErrExecution, Message: "boom", Owner: "ann"}, nil, b.env.Now(),
 				b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
@@ -81,7 +82,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 			t.Fatalf("the correction is %s", agent.Encoded(c))
 		}
 		for method, want := range map[string]bool{"m": false, "other": true} {
-			if _, waits := b.backoffs.waiting(backoffKey{Method: turns.Method{Role: "r", Method: method}},
+			if _, waits := b.backoffs.Waiting(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
 				b.env.Now()); waits != want {
 				t.Errorf("%s waits: %v, want %v", method, waits, want)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
@@ -34,14 +35,14 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 }
 
 // repair requests a repair of the generation and runs it. If the repair fails, the same call forges a new program.
-func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
-	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why,
-		predecessor: g})
+func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why forge.Failing) agent.Outcome {
+	cand, out := rec.obtain(ctx, forge.Request{Kind: provider.KindRepair, Trigger: "repair:" + why.Reason, Basis: why,
+		Predecessor: g})
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
 	}
-	if why.attempt.ID != "" {
-		rec.trail.countRepair(why.attempt.Stage)
+	if why.Attempt.ID != "" {
+		rec.trail.countRepair(why.Attempt.Stage)
 	}
 	j := rec.tryCandidate(ctx, cand)
 	if j.ID == "" {
@@ -62,7 +63,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 // adoptRepair adopts a successful repair. If the program returned an authored error and reproduced no fixture, nothing
 // shows that the fault is repaired. In that case the predecessor stays, and the repair counts against the budget, which
 // bounds the chain. An outage or an interruption counts neither way.
-func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judge.Judged) agent.Outcome {
+func (rec *recovery) adoptRepair(ctx context.Context, cand *forge.Candidate, j judge.Judged) agent.Outcome {
 	o := rec.adoptOrDrop(ctx, cand, j)
 	if rec.adopting == nil && j.Class == agent.ClassAuthored && !rec.reused {
 		rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
@@ -72,19 +73,20 @@ func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judge.J
 
 // noRepair continues after no repaired program could be obtained. A failing provider or an interruption ends the call,
 // because it proves nothing about the program. If the gate refused the programs, the repair has failed.
-func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
+func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why forge.Failing,
+	out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
-		if why.attempt.ID != "" && modelOut(out) {
+		if why.Attempt.ID != "" && forge.ModelOut(out) {
 			rec.outage = true
-			o := rec.keep(why.attempt)
+			o := rec.keep(why.Attempt)
 			o.Metadata = judge.With(o.Metadata, "repair_error", out.ErrorMessage)
 			return o
 		}
 		return *out
 	}
-	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judge.Judged{Stage: attempt.StageValidation,
+	rec.repairFailed(rejected{"repair:" + why.Reason, rec.trail.refused, judge.Judged{Stage: attempt.StageValidation,
 		Outcome: *out}})
-	return rec.replace(ctx, g, "regenerate:repair_failed", why.attempt)
+	return rec.replace(ctx, g, "regenerate:repair_failed", why.Attempt)
 }
 
 // rejected is a program that was forged to replace a generation but was not adopted, with the attempt that showed why.
@@ -130,15 +132,15 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 
 // forge asks a model for a new program and runs it. A failing program is repaired within the call's retry budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
-	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.Alone(),
-		recheck: rec.Decision.Reason == selection.ReasonPurposeChanged}
+	q := forge.Request{Kind: provider.KindForge, Trigger: trigger, Predecessor: predecessor, Alone: rec.Alone(),
+		Recheck: rec.Decision.Reason == selection.ReasonPurposeChanged}
 	for {
 		cand, out := rec.obtain(ctx, q)
 		switch {
 		case cand == nil:
 			return rec.noProgram(trigger, out)
-		case cand.existing != nil:
-			rec.selected = rec.of(cand.existing) // select again: this call may have arguments that the other one lacked
+		case cand.Existing != nil:
+			rec.selected = rec.of(cand.Existing) // select again: this call may have arguments that the other one lacked
 			return rec.follow(ctx)
 		}
 		j, answer := rec.tryForged(ctx, cand)
@@ -147,22 +149,22 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.Generation.CodeChecksum, j}, false)
-		if j.Overran || !rec.spend(&j, q.basis) {
+		if j.Overran || !rec.spend(&j, q.Basis) {
 			rec.countExhaustion(j.Stage)
 			rec.keep(j)
 			return rec.exhausted(j)
 		}
 		rec.trail.feedback = true
-		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone,
-			basis: failing{code: cand.Generation.Code,
-				checksum: cand.Generation.CodeChecksum, class: string(j.Class), reason: j.Outcome.ErrorType,
-				attempt: j}}
+		q = forge.Request{Kind: provider.KindRepair, Trigger: trigger, Predecessor: predecessor, Alone: q.Alone,
+			Basis: forge.Failing{Code: cand.Generation.Code,
+				Checksum: cand.Generation.CodeChecksum, Class: string(j.Class), Reason: j.Outcome.ErrorType,
+				Attempt: j}}
 	}
 }
 
 // tryForged tries the model's reply. It returns the answer if the reply serves, otherwise the attempt that shows why it
 // does not.
-func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judge.Judged, answer *agent.Outcome) {
+func (rec *recovery) tryForged(ctx context.Context, cand *forge.Candidate) (j judge.Judged, answer *agent.Outcome) {
 	var o agent.Outcome
 	switch j = rec.tryKept(ctx, cand); {
 	case cand.Keeps && j.ID == "":
@@ -204,7 +206,7 @@ func (rec *recovery) countExhaustion(stage string) {
 
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
-func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judge.Judged {
+func (rec *recovery) tryCandidate(ctx context.Context, cand *forge.Candidate) judge.Judged {
 	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, rec.PersonAsked()); broken != nil {
 		return *broken
 	}
@@ -218,7 +220,7 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judge.Ju
 		return judge.Judged{}
 	}
 	// the program was written for this very call
-	if j.Misnamed() && (!j.Misfit || cand.Generation.Trigger == widening) {
+	if j.Misnamed() && (!j.Misfit || cand.Generation.Trigger == forge.Widening) {
 		j.Class, j.Hint = agent.ClassIntrinsic, rec.Mine(j.Unread()+" to this program. The call gives them.")
 	}
 	return j

@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
@@ -10,38 +11,38 @@ import (
 // ForgetFailures lets the method be forged again at once, because a person's operation on it is a new beginning. If
 // replicas share the store, the others learn of the operation from the change feed.
 func (r *Runtime) ForgetFailures(role, method string) {
-	r.backoffs.clearMethod(turns.Method{Role: role, Method: method})
+	r.backoffs.ClearMethod(turns.Method{Role: role, Method: method})
 }
 
 // keyOfBackoff returns the key under which failures to forge for this call count.
-func keyOfBackoff(s *call.Selection) backoffKey {
-	k := backoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, checked: s.Terms.Checked}
+func keyOfBackoff(s *call.Selection) forge.BackoffKey {
+	k := forge.BackoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, Checked: s.Terms.Checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
 	if s.Decision.Reason == selection.ReasonPurposeChanged {
-		k.words = s.Terms.RegisteredWords()
+		k.Words = s.Terms.RegisteredWords()
 	}
 	return k
 }
 
 // backingOff returns the delay during which this call must not forge. It returns false if there is none, or if a held
 // candidate may run.
-func (s *selected) backingOff() (backoff, bool) {
+func (s *selected) backingOff() (forge.Backoff, bool) {
 	if s.Alone() {
-		return backoff{}, false
+		return forge.Backoff{}, false
 	}
-	wait, yes := s.r.backoffs.waiting(keyOfBackoff(&s.Selection), s.Env.Now())
-	return wait, yes && wait.candidate == nil && !outwaits(&s.Selection, wait)
+	wait, yes := s.r.backoffs.Waiting(keyOfBackoff(&s.Selection), s.Env.Now())
+	return wait, yes && wait.Candidate == nil && !outwaits(&s.Selection, wait)
 }
 
 // triedBefore returns the outcome of a call during the delay after a failed forge. It reveals nothing about other
 // callers' requests.
-func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
-	errorType := wait.errorType
-	if wait.owner != rec.Reader() {
+func (rec *recovery) triedBefore(wait forge.Backoff) agent.Outcome {
+	errorType := wait.ErrorType
+	if wait.Owner != rec.Reader() {
 		errorType = rec.NamedType(errorType)
 	}
 	o := agent.Failed(errorType, "no program could be had for this method a moment ago; it is tried again later")
-	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.Env.Now()).Milliseconds()}
+	o.Metadata = map[string]any{"retry_after_ms": wait.Until.Sub(rec.Env.Now()).Milliseconds()}
 	o.Retriable = true
 	rec.class = agent.ClassIntrinsic
 	return o
@@ -60,9 +61,9 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.Unallowed)
 	switch {
 	case rec.slow:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader(), waited: rec.Patience()})
+		rec.pause(forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader(), Waited: rec.Patience()})
 	case rec.Decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.Reader()})
+		rec.pause(forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()})
 	case rec.Alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
@@ -82,38 +83,38 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 // holdHonest holds a candidate that gave an honest error: a person may allow what it lacks, or the error may be the
 // right answer.
 func (rec *recovery) holdHonest(o agent.Outcome) {
-	rec.fresh.charge(rec.trail.usage)
+	rec.fresh.Charge(rec.trail.usage)
 	if rec.last.Unallowed {
-		rec.fresh.unallowed.Store(true)
+		rec.fresh.Unallowed.Store(true)
 	}
 	if rec.fresh.Predecessor == nil && rec.last.Outcome.ErrorType == agent.ErrWrongToolBoundary {
-		rec.fresh.answers.Store(true)
+		rec.fresh.Answers.Store(true)
 	}
 	rec.forgeFailed(o, rec.fresh)
 }
 
 // pause delays the next attempt without counting a failure.
-func (rec *recovery) pause(last lapse) {
-	rec.r.backoffs.pause(keyOfBackoff(&rec.Selection), last, rec.Env.Now(), rec.Policy.Backoff)
+func (rec *recovery) pause(last forge.Lapse) {
+	rec.r.backoffs.Pause(keyOfBackoff(&rec.Selection), last, rec.Env.Now(), rec.Policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
 // If calls share a program, only the call that requested it counts it.
 func (rec *recovery) clearBackoff() {
 	if !rec.patches() || rec.reused {
-		rec.r.backoffs.clear(keyOfBackoff(&rec.Selection))
+		rec.r.backoffs.Clear(keyOfBackoff(&rec.Selection))
 		return
 	}
 	if rec.trail.requested == 0 {
 		return
 	}
-	failed := lapse{errorType: agent.ErrExecution, owner: rec.Reader()}
+	failed := forge.Lapse{ErrorType: agent.ErrExecution, Owner: rec.Reader()}
 	if len(rec.trail.failures) > 0 { // the failure of the replaced program
-		failed.errorType = rec.trail.failures[0].ErrorType
+		failed.ErrorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.Decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.patched(keyOfBackoff(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
-	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	rec.r.backoffs.Patched(keyOfBackoff(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
+	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 }
 
 // patches reports whether the new program is a patch: it replaces one that failed.
@@ -132,12 +133,13 @@ func (a *adoption) proven() bool {
 
 // forgeFailed delays the next attempt. If a person asked for the program, the artifact records the failure. cand,
 // unless nil, runs during the delay.
-func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
+func (rec *recovery) forgeFailed(o agent.Outcome, cand *forge.Candidate) {
 	// mask secrets: another call's model request may show it
 	o.ErrorMessage, o.Metadata = rec.Mask(o.ErrorMessage), rec.MaskData(o.Metadata)
-	until := rec.r.backoffs.failed(keyOfBackoff(&rec.Selection), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
-		owner: rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	until := rec.r.backoffs.Failed(keyOfBackoff(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType,
+		Message: o.ErrorMessage,
+		Owner:   rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
+	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 	if !rec.PersonAsked() || rec.Artifact == nil {
 		return
 	}
@@ -152,22 +154,23 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 // holdThrough lets the calls of the delay run the candidate, whose source failed. The message is left out, because the
 // failure must not be shown as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
-	rec.fresh.charge(rec.trail.usage)
-	rec.r.backoffs.failed(keyOfBackoff(&rec.Selection), lapse{errorType: o.ErrorType, owner: rec.Reader()}, rec.fresh,
+	rec.fresh.Charge(rec.trail.usage)
+	rec.r.backoffs.Failed(keyOfBackoff(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()},
+		rec.fresh,
 		rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 }
 
 // heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, and nil
 // otherwise. The candidate must fit the request, the method's registered wording must not have changed, and its proof
 // must still hold. A call gets it once.
-func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
-	if q.alone || rec.reused {
+func (rec *recovery) heldCandidate(q forge.Request) *forge.Candidate {
+	if q.Alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(keyOfBackoff(&rec.Selection), rec.Terms.Fingerprint, rec.Env.Now())
+	cand := rec.r.backoffs.Held(keyOfBackoff(&rec.Selection), rec.Terms.Fingerprint, rec.Env.Now())
 	if cand == nil || cand.Generation.Reworded(rec.Terms.RegisteredWords()) ||
-		idOf(cand.Predecessor) != idOf(q.predecessor) || cand.Generation.CodeChecksum == q.basis.checksum ||
+		idOf(cand.Predecessor) != idOf(q.Predecessor) || cand.Generation.CodeChecksum == q.Basis.Checksum ||
 		!cand.Proof.Holds(cand.Predecessor, rec.Artifact) {
 		return nil
 	}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // flyInShare is fly, limited to the model's share of the call's time.
-func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
-	span *telemetry.Span) (res forgeResult, leader, ok bool) {
+func (rec *recovery) flyInShare(ctx context.Context, q forge.Request,
+	span *telemetry.Span) (res forge.Result, leader, ok bool) {
 	left := rec.Deadline.Sub(rec.Env.Now())
 	if reserve := rec.Reserve(left); reserve > 0 {
 		share, end := context.WithTimeoutCause(ctx, left-reserve, interrupt.ErrCallTimeout)
@@ -37,6 +38,6 @@ func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 
 // outwaits reports whether the call gives the model at least twice as long as a call that got no program. The delay
 // after that call does not apply then.
-func outwaits(s *call.Selection, wait backoff) bool {
-	return wait.waited > 0 && s.Patience() >= 2*wait.waited
+func outwaits(s *call.Selection, wait forge.Backoff) bool {
+	return wait.Waited > 0 && s.Patience() >= 2*wait.Waited
 }

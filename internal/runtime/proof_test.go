@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
@@ -179,7 +180,7 @@ func TestProofIsDoneOnce(t *testing.T) {
 	invoke("m", 8)
 	a := artifactOf(t, r, "r", "m")
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
-	cand := &candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "new",
+	cand := &forge.Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "new",
 		CodeChecksum: agent.Checksum("new")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
 		1)}}}
 	if broken := s.Prove(ctx, &cand.Candidate, false, false); broken == nil || broken.Class != agent.ClassNone ||
@@ -203,14 +204,14 @@ func TestProofIsDoneOnce(t *testing.T) {
 	}
 	<-cand.Proof.Turn
 	// A person asked for the change: then the differences are listed, and failures break it all the same.
-	may := &candidate{Candidate: proof.Candidate{Generation: cand.Generation, Predecessor: a.Current(),
+	may := &forge.Candidate{Candidate: proof.Candidate{Generation: cand.Generation, Predecessor: a.Current(),
 		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}}
 	if broken := s.Prove(t.Context(), &may.Candidate, false, true); broken != nil || len(may.Proof.Changed) != 2 ||
 		len(may.Proof.Kept) != 0 {
 		t.Errorf("%d changed, %d kept, broken %+v", len(may.Proof.Changed), len(may.Proof.Kept), broken)
 	}
 	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
-	boom := &candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "boom",
+	boom := &forge.Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "boom",
 		CodeChecksum: agent.Checksum("boom")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
 		1)}}}
 	if broken := s.Prove(t.Context(), &boom.Candidate, false, true); broken == nil ||

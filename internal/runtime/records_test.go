@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -52,7 +53,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 			len(e.CapabilityPatterns) != 1 || len(e.HistoryQueryPatterns) != 1 || e.WeakSuccess ||
 			e.ContractSource != "none" || e.ContractFingerprint != agent.FingerprintNone || e.Model != "other-model" ||
 			e.Replayable || agent.ReasonCode(e.ReplayableReason) != "masked_input" ||
-			!e.Cacheable || e.CacheabilityReason != CacheStable || e.UserCorrectionDetected ||
+			!e.Cacheable || e.CacheabilityReason != forge.CacheStable || e.UserCorrectionDetected ||
 			e.OutcomeValueClass != "number" {
 			t.Errorf("hit %v: the log says %s", hit, agent.Encoded(e))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
@@ -88,7 +89,7 @@ const (
 )
 
 // course returns how the call continues, and the delay if the course is courseWait.
-func (s *selected) course() (wait backoff, is course) {
+func (s *selected) course() (wait forge.Backoff, is course) {
 	switch s.Decision.Decision {
 	case agent.DecideRun:
 		return wait, courseRun
@@ -194,7 +195,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	if wait, yes := rec.backingOff(); yes {
 		o := rec.keep(j)
 		o.Metadata, o.Retriable = judge.With(o.Metadata, "retry_after_ms",
-			wait.until.Sub(rec.Env.Now()).Milliseconds()), true
+			wait.Until.Sub(rec.Env.Now()).Milliseconds()), true
 		return o
 	}
 	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))
@@ -208,34 +209,34 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 	case rec.Artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
-	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.Class),
-		reason: rec.NamedType(j.Outcome.ErrorType), attempt: j})
+	return rec.repair(ctx, g, forge.Failing{Code: g.Code, Checksum: g.CodeChecksum, Class: string(j.Class),
+		Reason: rec.NamedType(j.Outcome.ErrorType), Attempt: j})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, it ignores arguments that matter,
 // it fails too often, or it has returned nothing but errors.
 func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent.Outcome {
-	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.Decision.Reason}
+	why := forge.Failing{Code: g.Code, Checksum: g.CodeChecksum, Class: "stale", Reason: rec.Decision.Reason}
 	switch rec.Decision.Reason {
 	case selection.ReasonContractChanged:
-		why.message = prompt.Public(
+		why.Message = prompt.Public(
 			"The contract changed since this program was written. It must keep the contract given above." +
 				rec.rewordedToo(g))
 	case selection.ReasonArgsIgnored:
-		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
+		why.Message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
 	case selection.ReasonUnproven:
-		why.class = selection.ReasonUnproven
-		why.message = prompt.Public(fmt.Sprintf(
+		why.Class = selection.ReasonUnproven
+		why.Message = prompt.Public(fmt.Sprintf(
 			"This program has never answered with a value. Its last %d answers were errors that it returned.",
 			g.AuthoredStreak))
 	default:
-		why.class = "degraded"
+		why.Class = "degraded"
 		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.",
 			100*rec.Decision.Figures.RecentFailureRate)
-		why.message = rec.Quote(cmp.Or(rec.Artifact.LastFailureOwner, agent.LocalOwner),
+		why.Message = rec.Quote(cmp.Or(rec.Artifact.LastFailureOwner, agent.LocalOwner),
 			often+" Last failure: "+rec.Artifact.LastFailureReason, often)
 		if rec.Artifact.LastFailureClass != agent.ClassNone {
-			why.class = string(rec.Artifact.LastFailureClass)
+			why.Class = string(rec.Artifact.LastFailureClass)
 		}
 		// only if this program met the changed source, not just an earlier one
 		if rec.Artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 {
@@ -268,7 +269,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judge.Jud
 		change.ErrorType, change.Reason, change.Owner = j.Outcome.ErrorType,
 			agent.Clip(rec.Mask(j.Outcome.ErrorMessage), 400), agent.LoggedOwner(rec.Reader())
 		if !j.Misfit || j.Misnamed() { // a missing argument proves nothing
-			change.Failure = failureOf(rec.Call, g, j)
+			change.Failure = forge.FailureOf(rec.Call, g, j)
 		}
 	}
 	rec.changes = append(rec.changes, change)
@@ -294,8 +295,8 @@ func (rec *recovery) note(j judge.Judged) {
 
 // spend uses one retry of the kind that the attempt's stage needs, and returns false if none is left. An attempt that
 // failed in the same way as the program it repairs uses none, up to maxRepeated times.
-func (rec *recovery) spend(j *judge.Judged, repaired failing) bool {
-	if repeats(j, repaired) && rec.trail.repeated < maxRepeated {
+func (rec *recovery) spend(j *judge.Judged, repaired forge.Failing) bool {
+	if forge.Repeats(j, repaired) && rec.trail.repeated < forge.MaxRepeated {
 		rec.trail.repeated++
 		return true
 	}

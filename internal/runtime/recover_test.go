@@ -199,8 +199,8 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	clock = clock.Add(31 * time.Second)
 	model.Programs["r.m"] = []string{"fixed"}
 	wantReply(t, "after the delay", call("m", "bad"), `"fixed" repaired`)
-	for k, b := range r.backoffs.all {
-		if b.failures != 0 || b.until.After(clock) {
+	for k, b := range r.backoffs.All {
+		if b.Failures != 0 || b.Until.After(clock) {
 			t.Errorf("a success leaves the failures of %v: %+v", k, b)
 		}
 	}
@@ -291,8 +291,8 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 		t.Errorf("metadata %v", got.Outcome.Metadata)
 	}
 	a := artifactOf(t, r, "r", "m")
-	if a.RepairCountSinceRegen != 0 || len(r.backoffs.all) != 0 {
-		t.Errorf("the outage counts as %d repairs, %d delays", a.RepairCountSinceRegen, len(r.backoffs.all))
+	if a.RepairCountSinceRegen != 0 || len(r.backoffs.All) != 0 {
+		t.Errorf("the outage counts as %d repairs, %d delays", a.RepairCountSinceRegen, len(r.backoffs.All))
 	}
 	model.Err = nil
 	wantReply(t, "afterwards", call("m", "bad"), `"fixed" repaired`)

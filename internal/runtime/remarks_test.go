@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
@@ -42,8 +43,8 @@ func TestRemarks(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m", "zeta")
 	text := lastUser(model.Requests()[2])
-	if n := strings.Count(text, "a weak answer ("); n != shownRemarks {
-		t.Errorf("%d weak answers are shown, want the newest of %d kinds:\n%s", n, shownRemarks, text)
+	if n := strings.Count(text, "a weak answer ("); n != forge.ShownRemarks {
+		t.Errorf("%d weak answers are shown, want the newest of %d kinds:\n%s", n, forge.ShownRemarks, text)
 	}
 	for part, want := range map[string]bool{
 		`args ["gamma"] were answered with {"status":"no_results","token":"[masked]"}`: true,
@@ -92,7 +93,7 @@ func TestReasons(t *testing.T) {
 	audit("recommendation.apply", "rec_2", "as advised elsewhere", `{"role":"r","method":"n"}`)
 	audit("artifact.regenerate", "r.m", "", "")
 	audit("artifact.regenerate", "r.m", "too vague", "")
-	reason := RegenerateRequested
+	reason := forge.RegenerateRequested
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m")
 	text := lastUser(model.Requests()[1])

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
@@ -11,7 +12,7 @@ import (
 // tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
 // precedence over the model's decision. It returns no attempt if the program holds everything, or if the candidate is a
 // new program.
-func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judge.Judged {
+func (rec *recovery) tryKept(ctx context.Context, cand *forge.Candidate) judge.Judged {
 	if !cand.Keeps {
 		return judge.Judged{}
 	}
@@ -22,14 +23,14 @@ func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judge.Judged 
 }
 
 // keepProgram records that the model confirmed the program, and answers with it.
-func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Outcome {
+func (rec *recovery) keepProgram(ctx context.Context, cand *forge.Candidate) agent.Outcome {
 	made := *rec.MadeForNow()
-	at := cand.keptAt
+	at := cand.KeptAt
 	made.Checked = &at
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Reworded: &agent.Rewording{Of: cand.Predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
-	rec.r.backoffs.clear(keyOfBackoff(&rec.Selection))
+	rec.r.backoffs.Clear(keyOfBackoff(&rec.Selection))
 	rec.Artifact = rec.Artifact.Apply(change)
 	g := rec.Artifact.Find(cand.Predecessor.ID)
 	rec.Decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}

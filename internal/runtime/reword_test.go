@@ -7,6 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -124,17 +125,17 @@ func TestSelectByWords(t *testing.T) {
 // a failure.
 func TestPausedForASlowModel(t *testing.T) {
 	t.Parallel()
-	var b backoffs
+	var b forge.Backoffs
 	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
-	k := backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "none"}
+	k := forge.BackoffKey{Method: turns.Method{Role: "r", Method: "m"}, Checked: "none"}
 	slow := func(waited, since time.Duration) {
-		b.pause(k, lapse{errorType: agent.ErrTimeout, waited: waited}, now.Add(since), p)
+		b.Pause(k, forge.Lapse{ErrorType: agent.ErrTimeout, Waited: waited}, now.Add(since), p)
 	}
 	want := func(waited, until time.Duration, failures int) {
 		t.Helper()
-		if f, waits := b.waiting(k, now); !waits || f.waited != waited || !f.until.Equal(now.Add(until)) ||
-			f.failures != failures {
-			t.Errorf("waits %t until %v after %v and %d failures", waits, f.until, f.waited, f.failures)
+		if f, waits := b.Waiting(k, now); !waits || f.Waited != waited || !f.Until.Equal(now.Add(until)) ||
+			f.Failures != failures {
+			t.Errorf("waits %t until %v after %v and %d failures", waits, f.Until, f.Waited, f.Failures)
 		}
 	}
 	slow(time.Second, 0)
@@ -142,7 +143,7 @@ func TestPausedForASlowModel(t *testing.T) {
 	want(time.Second, 10*time.Second, 0)
 	slow(time.Minute, 3*time.Second) // with more time it failed, too
 	want(time.Minute, 13*time.Second, 0)
-	b.failed(k, lapse{errorType: agent.ErrExecution}, nil, now, p)
+	b.Failed(k, forge.Lapse{ErrorType: agent.ErrExecution}, nil, now, p)
 	want(0, 10*time.Second, 1)
 	slow(time.Hour, 5*time.Second)
 	want(0, 10*time.Second, 1)
@@ -152,24 +153,24 @@ func TestPausedForASlowModel(t *testing.T) {
 // wordings or repairs.
 func TestPausedRechecks(t *testing.T) {
 	t.Parallel()
-	var b backoffs
+	var b forge.Backoffs
 	p, now := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 3600}, time.Unix(1000, 0)
-	k := backoffKey{Method: turns.Method{Role: "r", Method: "m"}, checked: "none", words: "b.."}
+	k := forge.BackoffKey{Method: turns.Method{Role: "r", Method: "m"}, Checked: "none", Words: "b.."}
 	for range 5 {
-		b.pause(k, lapse{errorType: agent.ErrProvider}, now, p)
-		b.pause(k, lapse{errorType: agent.ErrProvider}, now, p)
-		if f, waits := b.waiting(k, now); !waits || !f.until.Equal(now.Add(10*time.Second)) || f.failures != 0 {
-			t.Errorf("waits %t until %v after %d failures", waits, f.until, f.failures)
+		b.Pause(k, forge.Lapse{ErrorType: agent.ErrProvider}, now, p)
+		b.Pause(k, forge.Lapse{ErrorType: agent.ErrProvider}, now, p)
+		if f, waits := b.Waiting(k, now); !waits || !f.Until.Equal(now.Add(10*time.Second)) || f.Failures != 0 {
+			t.Errorf("waits %t until %v after %d failures", waits, f.Until, f.Failures)
 		}
 		now = now.Add(10 * time.Second)
-		if _, waits := b.waiting(k, now); waits {
+		if _, waits := b.Waiting(k, now); waits {
 			t.Error("it is not tried again")
 		}
 	}
-	b.pause(k, lapse{}, now, p)
-	for _, other := range []backoffKey{{Method: k.Method, checked: "none"},
-		{Method: k.Method, checked: "none", words: "c.."}} {
-		if _, waits := b.waiting(other, now); waits {
+	b.Pause(k, forge.Lapse{}, now, p)
+	for _, other := range []forge.BackoffKey{{Method: k.Method, Checked: "none"},
+		{Method: k.Method, Checked: "none", Words: "c.."}} {
+		if _, waits := b.Waiting(other, now); waits {
 			t.Errorf("%+v waits", other)
 		}
 	}

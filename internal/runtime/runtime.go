@@ -21,6 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -41,8 +42,8 @@ type Runtime struct {
 
 	sessions turns.Queues // admits one call per session at a time
 	adoption turns.Locks  // admits one new generation, or one person's operation, per artifact at a time
-	flights  flights
-	backoffs backoffs
+	flights  forge.Flights
+	backoffs forge.Backoffs
 	corrects corrector
 
 	recent recentCalls
@@ -127,7 +128,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		<-r.idle
-		r.flights.under.Wait()
+		r.flights.Under.Wait()
 		close(ended)
 	}()
 	select {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -125,7 +126,7 @@ func TestDispatchMethod(t *testing.T) {
 	wantReply(t, "first", call("ask", "how deep is the sea"), `"1" generated`)
 	got := call("ask", "and the lake")
 	wantReply(t, "second", got, `"2" generated`)
-	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != cacheDispatch ||
+	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != forge.CacheDispatch ||
 		e.Selection.Reason != selection.ReasonDispatch {
 		t.Errorf("log: cacheable %v (%s), selection %+v", e.Cacheable, e.CacheabilityReason, e.Selection)
 	}

@@ -41,8 +41,8 @@ func TestHonestFirstProgram(t *testing.T) {
 		t.Errorf("the call cost %d requests, all six %d", got.Usage.ModelRequests, model.Count("r.m", ""))
 	}
 	a := artifactOf(t, r, "r", "m")
-	if a.Current().ForgeUsage.ModelRequests != 1 || a.Current().Trigger != "initial_forge" || len(r.backoffs.all) != 0 {
-		t.Errorf("kept as %+v; failures %v", a.Current(), r.backoffs.all)
+	if a.Current().ForgeUsage.ModelRequests != 1 || a.Current().Trigger != "initial_forge" || len(r.backoffs.All) != 0 {
+		t.Errorf("kept as %+v; failures %v", a.Current(), r.backoffs.All)
 	}
 	wantReply(t, "kept", call("m", "bad"), "no_such_thing persisted")
 }
@@ -80,8 +80,8 @@ func TestHeldCandidateGoes(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	wantReply(t, "it fails for another input", call("m", "fine"), "2 generated")
-	if model.Count("r.m", "repair") != 1 || len(r.backoffs.all) != 0 {
-		t.Errorf("%d repairs; failures %v", model.Count("r.m", "repair"), r.backoffs.all)
+	if model.Count("r.m", "repair") != 1 || len(r.backoffs.All) != 0 {
+		t.Errorf("%d repairs; failures %v", model.Count("r.m", "repair"), r.backoffs.All)
 	}
 
 	r, model, _ = clocked(t, []string{"honest", "two"})

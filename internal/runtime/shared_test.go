@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -217,9 +218,10 @@ func TestLeaderLeaves(t *testing.T) {
 // Another replica's candidate in the store is not trusted: the gate checks it, and if it does not pass, a program is
 // forged.
 func TestHostileCandidates(t *testing.T) {
-	good, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "one", Model: "other"}, CreatedAt: time.Now()})
-	refused, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}, CreatedAt: time.Now()})
-	timeless, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}})
+	good, _ := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "one", Model: "other"},
+		CreatedAt: time.Now()})
+	refused, _ := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "evil"}, CreatedAt: time.Now()})
+	timeless, _ := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "evil"}})
 	for name, tt := range map[string]struct {
 		text     string
 		requests int
@@ -227,7 +229,7 @@ func TestHostileCandidates(t *testing.T) {
 		"good": {string(good), 0}, "refused by the gate": {string(refused), 1}, "without a time": {string(timeless), 1},
 		"garbage": {"\x00{", 1}, "null": {"null", 1},
 		"of another type": {`{"reply": 7}`, 1}, "empty": {"", 1},
-		"huge": {`{"reply":{"Code":"` + string(make([]byte, maxCandidate)) + `"}}`, 1},
+		"huge": {`{"reply":{"Code":"` + string(make([]byte, forge.MaxCandidate)) + `"}}`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -235,7 +237,8 @@ func TestHostileCandidates(t *testing.T) {
 				box.Programs["evil"] = runtimetest.Returns("666")
 				box.Refused = map[string]*sandbox.Failure{"evil": {Type: agent.ErrInvalidCode, Message: "no"}}
 				g := newSharedRig(t, 1, box, programs)
-				key := sharedKeyOf(flightKey("r", "m", agent.FingerprintNone, forgeRequest{kind: provider.KindForge}))
+				key := forge.SharedKeyOf(flightKey("r", "m", agent.FingerprintNone,
+					forge.Request{Kind: provider.KindForge}))
 				if err := g.all[0].env.Store.PutCandidate(t.Context(), key, []byte(tt.text), time.Hour); err != nil {
 					t.Fatal(err)
 				}
@@ -426,11 +429,11 @@ func TestReplicasFollowPolicy(t *testing.T) {
 // A reply that another replica left says what it said to the one that asked: nothing is not null.
 func TestSharedReplyHasNoNull(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "package tool"}})
+	text, err := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "package tool"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got sharedCandidate
+	var got forge.SharedCandidate
 	if err := json.Unmarshal(text, &got); err != nil || got.Reply.SolverShape != nil || !got.Reply.Declaration.Empty() {
 		t.Errorf("%s is read as %+v (%v)", text, got.Reply, err)
 	}

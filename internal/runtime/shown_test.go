@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -31,12 +32,12 @@ func TestShownQuestions(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m", "last")
 	text := lastUser(model.Requests()[1])
-	if n := strings.Count(text, "asked again"); n != shownRemarks {
-		t.Errorf("%d questions are shown, want %d:\n%s", n, shownRemarks, text)
+	if n := strings.Count(text, "asked again"); n != forge.ShownRemarks {
+		t.Errorf("%d questions are shown, want %d:\n%s", n, forge.ShownRemarks, text)
 	}
 	for i, q := range asked {
 		if got, want := strings.Contains(text, "asked again: ["+fmt.Sprintf("%q", q)),
-			i >= len(asked)-shownRemarks; got != want {
+			i >= len(asked)-forge.ShownRemarks; got != want {
 			t.Errorf("%q is shown: %v, want %v", q, got, want)
 		}
 	}
@@ -130,17 +131,17 @@ func TestPatches(t *testing.T) {
 // A request counts once, from the moment that it is sent.
 func TestMeter(t *testing.T) {
 	t.Parallel()
-	var m meter
-	first, second := m.sent(), m.sent()
-	if got := m.read().ModelRequests; got != 2 {
+	var m forge.Meter
+	first, second := m.Sent(), m.Sent()
+	if got := m.Read().ModelRequests; got != 2 {
 		t.Errorf("two were sent: got %d", got)
 	}
 	first(agent.Usage{ModelRequests: 1, PromptTokens: 5})
-	if got := m.read(); got.ModelRequests != 2 || got.PromptTokens != 5 {
+	if got := m.Read(); got.ModelRequests != 2 || got.PromptTokens != 5 {
 		t.Errorf("one was answered: got %+v", got)
 	}
 	second(agent.Usage{})
-	if got := m.read(); got.ModelRequests != 1 || got.PromptTokens != 5 {
+	if got := m.Read(); got.ModelRequests != 1 || got.PromptTokens != 5 {
 		t.Errorf("the other one never left: got %+v", got)
 	}
 }

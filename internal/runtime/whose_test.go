@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -123,15 +124,16 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 		failure agent.Outcome
 		class   agent.Class
 		want    string
-	}{{refused, agent.ClassIntrinsic, refusedForAnother}, {failed, agent.ClassExtrinsic, unansweredForAnother}} {
-		res := forgeResult{owner: "ann", failure: &tt.failure, class: tt.class, system: "s", user: "u",
-			attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
-		if got := res.seenBy("ben", "call_ben"); got.failure.ErrorMessage != tt.want ||
-			got.failure.ErrorType != tt.failure.ErrorType || got.failure.Retriable != tt.failure.Retriable ||
-			got.user != "" || got.attempts[0].Hint != "" {
+	}{{refused, agent.ClassIntrinsic, forge.RefusedForAnother}, {failed, agent.ClassExtrinsic,
+		forge.UnansweredForAnother}} {
+		res := forge.Result{Owner: "ann", Failure: &tt.failure, Class: tt.class, System: "s", User: "u",
+			Attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
+		if got := res.SeenBy("ben", "call_ben"); got.Failure.ErrorMessage != tt.want ||
+			got.Failure.ErrorType != tt.failure.ErrorType || got.Failure.Retriable != tt.failure.Retriable ||
+			got.User != "" || got.Attempts[0].Hint != "" {
 			t.Errorf("%s: %+v", tt.failure.ErrorType, got)
 		}
-		if got := res.seenBy("ann", "call_ann"); got.failure.ErrorMessage != tt.failure.ErrorMessage || got.user == "" {
+		if got := res.SeenBy("ann", "call_ann"); got.Failure.ErrorMessage != tt.failure.ErrorMessage || got.User == "" {
 			t.Errorf("%s, for its owner: %+v", tt.failure.ErrorType, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -32,11 +33,13 @@ func (rec *recovery) widens(g *agent.Generation, j judge.Judged) bool {
 // widen requests a repair that reads the unknown keywords. If that fails, the program's own answer stands, which is as
 // honest as before.
 func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judge.Judged) agent.Outcome {
-	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
-		message: rec.Mine(fmt.Sprintf(
+	why := forge.Failing{Code: g.Code, Checksum: g.CodeChecksum, Class: forge.ReasonUnknown,
+		Reason: forge.ReasonUnknown, Attempt: j,
+		Message: rec.Mine(fmt.Sprintf(
 			"%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
 			j.Outcome.ErrorType, j.Outcome.ErrorMessage, j.Unread(), j.Takes.Signature(rec.Method)))}
-	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: widening, basis: why, predecessor: g})
+	cand, out := rec.obtain(ctx, forge.Request{Kind: provider.KindRepair, Trigger: forge.Widening, Basis: why,
+		Predecessor: g})
 	if cand == nil {
 		refused := rec.class == agent.ClassIntrinsic
 		o := rec.keepMisnamed(g, j)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -189,7 +189,7 @@ func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: programs.ModelOperator, Owner: actor, CreatedAt: o.o.Now(),
 		Facts: programs.EncodeFacts(facts, d.Unread(takes)...), Cacheable: true,
-		CacheabilityReason: runtime.CacheStable}, nil
+		CacheabilityReason: forge.CacheStable}, nil
 }
 
 // room returns an error if the actor has no room for a change of the artifact.

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -6,15 +6,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
-// capOfOwner reports whether the call failed because its owner reached a spending cap or a storage share.
-func capOfOwner(o *agent.Outcome) bool {
+// CapOfOwner reports whether the call failed because its owner reached a spending cap or a storage share.
+func CapOfOwner(o *agent.Outcome) bool {
 	return o != nil && (o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner ||
 		storage.IsFull(o) && o.Metadata["share"] == storage.ShareOwner)
 }
 
-// modelOut reports whether the outcome means that no model could be asked: the provider failed, or a cap or a storage
+// ModelOut reports whether the outcome means that no model could be asked: the provider failed, or a cap or a storage
 // share was used up.
-func modelOut(o *agent.Outcome) bool {
+func ModelOut(o *agent.Outcome) bool {
 	return o.ErrorType == agent.ErrProvider || storage.IsFull(o) || o.ErrorType == agent.ErrBudgetExceeded &&
 		!o.Authored && o.Metadata["resets_at"] != nil
 }

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ const (
 // program to repair or replace calls come first. Then follow the call's own role and the tools that share a word with
 // the task, ordered by utility times relevance. If there are fewer than five, the best others are added by their names
 // alone.
-func knownTools(ctx context.Context, c *call.Selection, q forgeRequest) []prompt.Tool {
+func knownTools(ctx context.Context, c *call.Selection, q Request) []prompt.Tool {
 	limit := c.Policy.KnownToolsPromptLimit
 	if limit == 0 {
 		return nil

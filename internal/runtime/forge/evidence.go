@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"cmp"
@@ -20,9 +20,9 @@ import (
 // maxSources bounds how many fetched sources a failure keeps.
 const maxSources = 4
 
-// failureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
+// FailureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
 // keep no samples of responses.
-func failureOf(c *call.Call, g *agent.Generation, j judge.Judged) *agent.Failure {
+func FailureOf(c *call.Call, g *agent.Generation, j judge.Judged) *agent.Failure {
 	f := &agent.Failure{At: c.Started, CallID: c.ID, SessionID: c.Session.ID, Generation: g.ID, Class: j.Class,
 		ErrorType: j.Outcome.ErrorType,
 		Message:   agent.Clip(c.Mask(j.Outcome.ErrorMessage), 400), Unknown: j.Fit.Unknown}
@@ -61,7 +61,7 @@ const (
 
 // An evidenceText collects lines with secrets masked. Each part has its own bound, so no part crowds out another.
 type evidenceText struct {
-	c     *writer
+	c     *Writer
 	parts []prompt.Part
 }
 
@@ -87,7 +87,7 @@ func (e *evidenceText) quote(owner, format string, args ...any) {
 // people want another program, what they said about answers, what the failing run fetched, the last failures, why the
 // last candidate was discarded, which answers were weak, and what callers asked again. The evidence is data and
 // contains no instructions.
-func (c *writer) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
+func (c *Writer) evidence(ctx context.Context, q Request) []prompt.Part {
 	e := &evidenceText{c: c}
 	a := c.Artifact
 	e.part(maxReasons)
@@ -102,9 +102,9 @@ func (c *writer) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 		}
 	}
 	e.part(maxFailing)
-	failing := q.basis.attempt
+	failing := q.Basis.Attempt
 	if failing.ID != "" && failing.Program != nil {
-		e.failure(cmp.Or(failing.Of, c.Reader()), "the failing run", failureOf(c.Call, failing.Program, failing),
+		e.failure(cmp.Or(failing.Of, c.Reader()), "the failing run", FailureOf(c.Call, failing.Program, failing),
 			maxSample)
 	}
 	if c.SwitchedOff() { // the rest is about stored programs, which are switched off
@@ -137,7 +137,7 @@ const (
 )
 
 // describeDiscarded adds why the last candidate was discarded.
-func (c *writer) describeDiscarded(e *evidenceText) {
+func (c *Writer) describeDiscarded(e *evidenceText) {
 	const text = "the last program that was written and discarded"
 	if a := c.Artifact; a != nil && len(a.Rejections) > 0 {
 		r := &a.Rejections[0]
@@ -150,9 +150,9 @@ func (c *writer) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add(c.Quote(owner, "  "+r.Hint, heldBack(&c.Selection, a.Example(r.Example))))
 		}
-	} else if last, known := c.backoffs.last(backoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
-		checked: c.Terms.Checked}); known && last.message != "" {
-		e.add(c.Quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.NamedType(last.errorType)))
+	} else if last, known := c.Backoffs.last(BackoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
+		Checked: c.Terms.Checked}); known && last.Message != "" {
+		e.add(c.Quote(last.Owner, text+": "+last.ErrorType+": "+last.Message, text+": "+c.NamedType(last.ErrorType)))
 	}
 }
 
@@ -225,7 +225,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 }
 
 // describeReach adds what programs of the method may reach.
-func (c *writer) describeReach(e *evidenceText) {
+func (c *Writer) describeReach(e *evidenceText) {
 	if g := proof.GuardFor(&c.Selection); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s",
 			reachWords(&g.Manifest.Effects))

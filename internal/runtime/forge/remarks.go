@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 const (
 	remarkEntries = 200  // requests for programs that are read from the audit trail,
 	remarkScan    = 2000 // among this many of its newest entries
-	shownRemarks  = 3    // entries, and calls of each kind, that are shown
+	ShownRemarks  = 3    // entries, and calls of each kind, that are shown
 )
 
 // describeReasons adds why people asked for another program, or for a stronger contract, since the current program was
@@ -38,7 +38,7 @@ func describeReasons(ctx context.Context, c *call.Selection, e *evidenceText) {
 	shown := 0
 	for i := range entries {
 		a := &entries[i]
-		if a.Timestamp < since || shown == shownRemarks {
+		if a.Timestamp < since || shown == ShownRemarks {
 			return
 		}
 		if a.Reason != "" && asksForProgram(c, a) {
@@ -70,18 +70,18 @@ func describeRemarks(ctx context.Context, c *call.Selection, e *evidenceText) {
 	shown := map[string]bool{} // reasons, and what was asked again
 	weak, again := 0, 0
 	for _, n := range slices.Backward(known.Notes) {
-		if reasons := strings.Join(n.Weak, ", "); reasons != "" && weak < shownRemarks && !shown[reasons] {
+		if reasons := strings.Join(n.Weak, ", "); reasons != "" && weak < ShownRemarks && !shown[reasons] {
 			weak, shown[reasons] = weak+1, true
 			e.add(weakAnswer(c, readLogged(ctx, c, n.CallID), n.Weak))
 		}
-		if n.CorrectedBy != "" && again < shownRemarks {
+		if n.CorrectedBy != "" && again < ShownRemarks {
 			q := askedAgain(c, readLogged(ctx, c, n.CallID), readLogged(ctx, c, n.CorrectedBy))
 			if line := q.For(c.Reader()); !shown[line] {
 				again, shown[line] = again+1, true
 				e.add(q)
 			}
 		}
-		if weak == shownRemarks && again == shownRemarks {
+		if weak == ShownRemarks && again == ShownRemarks {
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"context"
@@ -77,11 +77,11 @@ func (known weaknesses) of(ctx context.Context, c *call.Call, t *store.RankedToo
 
 // calledBy returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of
 // the failing run, and those that the programs have called or name. Programs that are switched off are ignored.
-func calledBy(c *call.Selection, q forgeRequest) (out []store.Target) {
-	names := slices.Clone(q.basis.attempt.Tools)
-	programs := []*agent.Generation{q.basis.attempt.Program}
+func calledBy(c *call.Selection, q Request) (out []store.Target) {
+	names := slices.Clone(q.Basis.Attempt.Tools)
+	programs := []*agent.Generation{q.Basis.Attempt.Program}
 	if !c.SwitchedOff() {
-		programs = append(programs, q.predecessor)
+		programs = append(programs, q.Predecessor)
 	}
 	for _, g := range programs {
 		if g == nil {
@@ -104,7 +104,7 @@ func calledBy(c *call.Selection, q forgeRequest) (out []store.Target) {
 
 // describeDelegates adds which tools that the program calls gave weak answers. The model can strengthen their
 // contracts.
-func describeDelegates(ctx context.Context, c *call.Selection, e *evidenceText, q forgeRequest) {
+func describeDelegates(ctx context.Context, c *call.Selection, e *evidenceText, q Request) {
 	for _, k := range calledBy(c, q) {
 		t, err := c.Env.Store.RankedTool(ctx, k.Role, c.Env.Now())
 		if err != nil {

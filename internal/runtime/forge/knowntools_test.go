@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"fmt"
@@ -49,7 +49,8 @@ func TestRelatedTools(t *testing.T) {
 	check("film club", "a movie for all members", 12, "film club thing_3 thing_500 (thing_0) (thing_1)")
 	check("tax", "income", 12, "(thing_3) (thing_0) (thing_1) (thing_2) (thing_4)")
 	check("the list", "get all values", 12, "(thing_3) (thing_0) (thing_1) (thing_2) (thing_4)")
-	check("thing", "x", 12, "thing_0 thing_1 thing_2 thing_3 thing_4 thing_5 thing_6 thing_7 thing_8 thing_9 thing_10 thing_11")
+	check("thing", "x", 12,
+		"thing_0 thing_1 thing_2 thing_3 thing_4 thing_5 thing_6 thing_7 thing_8 thing_9 thing_10 thing_11")
 	ranked[700].Tool.Purpose = "counts rain drops" // a tool with a purpose comes before tools without one
 	ranked[2].Score = 1
 	check("tax", "income", 12, "(thing_3) (thing_700) (thing_2) (thing_0) (thing_1)")

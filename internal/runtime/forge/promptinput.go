@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 // prompt returns the messages that ask the model for the program, and the roles of the known tools in them. It runs in
 // a flight. Parts that cannot be read, such as known tools and history, are left out: a poorer prompt is better than no
 // program.
-func (c *writer) prompt(ctx context.Context, o forgeRequest,
+func (c *Writer) prompt(ctx context.Context, o Request,
 	failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	args, kwargs := c.WithoutInputHistory()
-	in := prompt.Input{Owner: c.Reader(), Kind: o.kind, Role: c.Role, Method: c.Method, Args: args, Kwargs: kwargs,
+	in := prompt.Input{Owner: c.Reader(), Kind: o.Kind, Role: c.Role, Method: c.Method, Args: args, Kwargs: kwargs,
 		Depth: c.Depth, Contract: c.Terms.Contract,
 		KnownTools: knownTools(ctx, &c.Selection, o), Connections: connectionsFor(ctx, &c.Selection),
 		Patterns: patternsFor(ctx, &c.Selection),
@@ -38,18 +38,18 @@ func (c *writer) prompt(ctx context.Context, o forgeRequest,
 	if c.Dispatch() {
 		in.Turns = spokenTurns(ctx, &c.Selection)
 	}
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.Decision.Reason != selection.ReasonChecksum &&
+	if g := o.Predecessor; g != nil && len(g.Fixtures) > 0 && c.Decision.Reason != selection.ReasonChecksum &&
 		c.Policy.FixturesEnabled && !c.SwitchedOff() && !c.Rewrites() {
 		in.Earlier = g.Code // the program will be held to recorded answers that the model cannot know
 	}
 	if o.mayKeep() {
-		in.Recheck = &prompt.Recheck{Code: o.predecessor.Code,
-			Before: agent.Contract{Purpose: o.predecessor.MadeFor.Purpose, Acceptance: o.predecessor.MadeFor.Acceptance,
-				FailurePolicy: o.predecessor.MadeFor.FailurePolicy}}
+		in.Recheck = &prompt.Recheck{Code: o.Predecessor.Code,
+			Before: agent.Contract{Purpose: o.Predecessor.MadeFor.Purpose, Acceptance: o.Predecessor.MadeFor.Acceptance,
+				FailurePolicy: o.Predecessor.MadeFor.FailurePolicy}}
 	}
-	if o.kind == provider.KindRepair {
-		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, failureShown(c.Call, &o.basis)
-		in.FailureMetadata, in.Broke = c.MaskData(o.basis.attempt.Outcome.Metadata), o.basis.attempt.Broke
+	if o.Kind == provider.KindRepair {
+		in.FailedCode, in.FailureClass, in.FailureMessage = o.Basis.Code, o.Basis.Class, failureShown(c.Call, &o.Basis)
+		in.FailureMetadata, in.Broke = c.MaskData(o.Basis.Attempt.Outcome.Metadata), o.Basis.Attempt.Broke
 	}
 	for _, f := range failures {
 		text := f.Stage + ": " + f.ErrorType + ": " + f.ErrorMessage

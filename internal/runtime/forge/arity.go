@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // suit adjusts the interface of a new program to the call that it was written for, as far as the program allows. A
 // parameter takes the name that the call uses for it. A parameter that the call lacks becomes optional if the program
 // can do without it.
-func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
+func (w *Writer) suit(out *agent.Interface, facts *report.Facts) {
 	fit := w.Fit(out)
 	out.Adopt(len(w.Args), w.Kwargs, fit.Unknown)
 	if out.Binds() {
@@ -25,9 +25,9 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 // untaken returns an error that describes the arguments of its own call that a new program does not declare, or nil. A
 // successor must declare them if its predecessor accepts the call. The check is skipped if the program was requested
 // because of such arguments, or answers one call only: it may turn out not to need them.
-func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
+func (w *Writer) untaken(q Request, out *agent.Interface) error {
 	fit := w.Fit(out)
-	if !fit.Beyond() && len(fit.Skipped) == 0 || !w.Binds(out) || q.predecessor != nil && !w.ranOn(q) {
+	if !fit.Beyond() && len(fit.Skipped) == 0 || !w.Binds(out) || q.Predecessor != nil && !w.ranOn(q) {
 		return nil
 	}
 	var wrong []string
@@ -55,17 +55,17 @@ func isAre(n int) string {
 }
 
 // ranOn reports whether the predecessor of the requested program accepts calls with this call's arguments.
-func (w *writer) ranOn(q forgeRequest) bool {
-	if q.trigger == widening || w.Decision.Reason == selection.ReasonArgsIgnored ||
+func (w *Writer) ranOn(q Request) bool {
+	if q.Trigger == Widening || w.Decision.Reason == selection.ReasonArgsIgnored ||
 		w.Decision.Reason == selection.ReasonNotCacheable {
 		return false
 	}
-	fit := w.Fit(q.predecessor.Interface)
-	return !w.Binds(q.predecessor.Interface) || !fit.Beyond()
+	fit := w.Fit(q.Predecessor.Interface)
+	return !w.Binds(q.Predecessor.Interface) || !fit.Beyond()
 }
 
-// reasonUnknown is the reason in the trigger of a repair that widens an interface.
-const reasonUnknown = "unknown_keywords"
+// ReasonUnknown is the reason in the trigger of a repair that widens an interface.
+const ReasonUnknown = "unknown_keywords"
 
-// widening is the trigger of a repair that widens an interface.
-const widening = "repair:" + reasonUnknown
+// Widening is the trigger of a repair that widens an interface.
+const Widening = "repair:" + ReasonUnknown

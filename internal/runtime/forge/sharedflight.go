@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"context"
@@ -19,49 +19,49 @@ import (
 const (
 	flightTTL     = 15 * time.Second // how long a flight outlives a replica that died during it
 	candidateLife = time.Minute      // roughly how long calls run a candidate before it is stored
-	maxCandidate  = 4 << 20          // bytes of an encoded candidate
+	MaxCandidate  = 4 << 20          // bytes of an encoded candidate
 )
 
 // errFlightLost ends the forge of a replica that lost its lease: another replica is forging by then.
 var errFlightLost = errors.New("another replica forges the program by now")
 
-// sharedCandidate is a forged program that a replica offers to the others: only the model's reply and its time.
+// SharedCandidate is a forged program that a replica offers to the others: only the model's reply and its time.
 // Everything else is derived again, because replicas do not trust each other's checks.
-type sharedCandidate struct {
+type SharedCandidate struct {
 	Reply     provider.Reply `json:"reply"`
 	CreatedAt time.Time      `json:"created_at"`
 	Owner     string         `json:"owner,omitempty"` // owner of the call that requested it
 }
 
-// writeShared is write for a program that other replicas may need. One replica asks the model; the others check what it
+// WriteShared is write for a program that other replicas may need. One replica asks the model; the others check what it
 // leaves for them. A replica that loses its lease gives up, and takes what the next one leaves.
-func (w *writer) writeShared(ctx context.Context, key string, q forgeRequest) forgeResult {
-	key = sharedKeyOf(key)
+func (w *Writer) WriteShared(ctx context.Context, key string, q Request) Result {
+	key = SharedKeyOf(key)
 	for {
 		lease, err := w.Env.Store.Lease(ctx, key, store.LeaseOptions{TTL: flightTTL, Wait: true})
 		if err != nil {
-			return w.write(ctx, q) // at worst, one model request too many
+			return w.Write(ctx, q) // at worst, one model request too many
 		}
 		res := w.writeLeased(ctx, lease, key, q)
 		lease.Release()
 		if ctx.Err() != nil || !res.lost {
 			return res
 		}
-		w.res.failure = nil // its usage is kept
+		w.Result.Failure = nil // its usage is kept
 	}
 }
 
-// sharedKeyOf returns the key of a flight among replicas.
-func sharedKeyOf(flight string) string {
+// SharedKeyOf returns the key of a flight among replicas.
+func SharedKeyOf(flight string) string {
 	sum := sha256.Sum256([]byte(flight))
 	return "flight:" + hex.EncodeToString(sum[:])
 }
 
 // writeLeased takes the program that another replica left, or asks the model for one while the lease is held.
-func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string, q forgeRequest) forgeResult {
+func (w *Writer) writeLeased(ctx context.Context, lease store.Lease, key string, q Request) Result {
 	if cand := w.left(ctx, key, q); cand != nil {
-		w.res.candidate, w.res.foreign = cand, true
-		return w.res
+		w.Result.Candidate, w.Result.Foreign = cand, true
+		return w.Result
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,25 +74,25 @@ func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 		case <-stop:
 		}
 	}()
-	res := w.write(held, q)
+	res := w.Write(held, q)
 	lost := errors.Is(context.Cause(held), errFlightLost)
 	switch {
-	case res.candidate == nil:
+	case res.Candidate == nil:
 		res.lost = lost
-	case res.candidate.existing == nil && !lost:
-		w.leave(ctx, key, res.candidate)
+	case res.Candidate.Existing == nil && !lost:
+		w.leave(ctx, key, res.Candidate)
 	}
 	return res
 }
 
 // leave offers a candidate to the other replicas until the candidate is stored or its calls have ended.
-func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
+func (w *Writer) leave(ctx context.Context, key string, cand *Candidate) {
 	created := cand.Generation.CreatedAt
 	if cand.Keeps {
-		created = cand.keptAt
+		created = cand.KeptAt
 	}
-	text, err := json.Marshal(sharedCandidate{w.reply, created, cand.Generation.Owner})
-	if err == nil && len(text) <= maxCandidate {
+	text, err := json.Marshal(SharedCandidate{w.reply, created, cand.Generation.Owner})
+	if err == nil && len(text) <= MaxCandidate {
 		err = w.Env.Store.PutCandidate(ctx, key, text, candidateLife)
 	}
 	if err != nil {
@@ -111,12 +111,12 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 
 // left returns the candidate that another replica left, after checking it with the gate. It returns nil if there is
 // none to use.
-func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidate {
+func (w *Writer) left(ctx context.Context, key string, q Request) *Candidate {
 	text, err := w.Env.Store.Candidate(ctx, key)
-	if err != nil || len(text) > maxCandidate {
+	if err != nil || len(text) > MaxCandidate {
 		return nil
 	}
-	var shared sharedCandidate
+	var shared SharedCandidate
 	if json.Unmarshal(text, &shared) != nil || shared.Reply.Code == "" && !shared.Reply.Unchanged ||
 		shared.CreatedAt.IsZero() {
 		return nil
@@ -144,14 +144,14 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 			Msg("the program that another replica left does not pass the gate here")
 		return nil
 	}
-	w.before = proof.ReachBefore(ctx, &w.Selection, q.predecessor)
+	w.before = proof.ReachBefore(ctx, &w.Selection, q.Predecessor)
 	cand := w.candidate(q, shared.Reply, program, facts, takes)
 	cand.shared, cand.Generation.CreatedAt, cand.Generation.Owner = true, shared.CreatedAt, shared.Owner
 	return cand
 }
 
-// adoptedElsewhere returns the generation that another replica made from the candidate, or nil.
-func (c *candidate) adoptedElsewhere(now *agent.Artifact) *agent.Generation {
+// AdoptedElsewhere returns the generation that another replica made from the candidate, or nil.
+func (c *Candidate) AdoptedElsewhere(now *agent.Artifact) *agent.Generation {
 	if !c.shared {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 // answer renders the request and asks the model. If the model's context proves too small, it retries once with a
 // shorter request.
-func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, error) {
+func (w *Writer) answer(ctx context.Context, q Request) (provider.Reply, error) {
 	render := func() []provider.Message {
-		messages, tools := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
-		w.res.tools = tools
-		w.res.system, w.res.user = promptTexts(messages)
+		messages, tools := w.prompt(ctx, q, append(w.Earlier[:len(w.Earlier):len(w.Earlier)], w.Result.Attempts...))
+		w.Result.Tools = tools
+		w.Result.System, w.Result.User = promptTexts(messages)
 		return messages
 	}
 	messages := render()
@@ -31,19 +31,19 @@ func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, er
 
 // ask asks the model. After an unreadable reply it asks once more and includes the reason, if the policy allows another
 // attempt.
-func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Message) (provider.Reply, error) {
-	res := &w.res
+func (w *Writer) ask(ctx context.Context, q Request, messages []provider.Message) (provider.Reply, error) {
+	res := &w.Result
 	for try := 1; ; try++ {
 		began := w.Env.Now()
-		question := w.span.Ask(w.Model(), began)
-		answered := w.spent.sent()
-		reply, err := w.Env.Provider.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.Role,
+		question := w.ForgeSpan.Ask(w.Model(), began)
+		answered := w.Spent.Sent()
+		reply, err := w.Env.Provider.Program(ctx, provider.Request{Kind: q.Kind, MayKeep: q.mayKeep(), Role: w.Role,
 			Method: w.Method, Model: w.Model(),
 			Messages: messages, TraceParent: telemetry.TraceParent(question, w.TraceID), Owner: w.Env.Owner(w.Owner),
 			Charge: w.Charge()})
-		res.requested++
+		res.Requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
-		res.usage.Add(usage)
+		res.Usage.Add(usage)
 		answered(usage)
 		ended := w.Env.Now()
 		question.Answered(outcome, reply.Model, usage, ended)
@@ -57,7 +57,7 @@ func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Me
 			return provider.Reply{}, err
 		}
 		messages = again
-		res.attempts = append(res.attempts, agent.AttemptFailure{AttemptID: w.ID + ".p", Stage: attempt.StageValidation,
+		res.Attempts = append(res.Attempts, agent.AttemptFailure{AttemptID: w.ID + ".p", Stage: attempt.StageValidation,
 			ErrorType: agent.ErrInvalidCode, ErrorMessage: agent.Clip(err.Error(), 400)})
 	}
 }

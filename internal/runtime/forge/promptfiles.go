@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"archive/zip"

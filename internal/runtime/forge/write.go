@@ -1,4 +1,7 @@
-package runtime
+// Package forge has a model write programs: it builds the prompt, asks, has the gate check what comes back, and lets
+// calls that need the same program share one request. A candidate that it returns has compiled and is not proved. The
+// package knows no call that waits for a program, and stores none.
+package forge
 
 import (
 	"context"
@@ -23,117 +26,118 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// A writer asks the model for programs in a flight. It works on a copy of its call's selection, because the flight may
+// A Writer asks the model for programs in a flight. It works on a copy of its call's selection, because the flight may
 // outlive the call.
-type writer struct {
+type Writer struct {
 	call.Selection
 
 	before     *proof.Reach // of the program that it would replace; nil if wider reach needs no approval
-	backoffs   *backoffs
-	guardrails int                    // retries left
+	Backoffs   *Backoffs
+	Guardrails int                    // retries left
 	taught     faults                 // faults of the refused programs
-	earlier    []agent.AttemptFailure // earlier failures, shown to the model
-	span       *telemetry.Span        // span of the forge
-	spent      *meter
+	Earlier    []agent.AttemptFailure // earlier failures, shown to the model
+	ForgeSpan  *telemetry.Span        // span of the forge
+	Spent      *Meter
 	reply      provider.Reply // the reply that became the candidate
-	res        forgeResult
+	Result     Result
 }
 
-// write asks the model until a program compiles or the budgets are used up.
-func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
+// Write asks the model until a program compiles or the budgets are used up.
+func (w *Writer) Write(ctx context.Context, q Request) Result {
 	// A flight that just ended may have stored the program that this call needs.
-	if (q.predecessor == nil || q.recheck) && q.kind == provider.KindForge {
+	if (q.Predecessor == nil || q.Recheck) && q.Kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
-			w.res.candidate = &candidate{Candidate: proof.Candidate{Generation: agent.Generation{Cacheable: true}},
-				existing: a}
-			return w.res
+			w.Result.Candidate = &Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Cacheable: true}},
+				Existing: a}
+			return w.Result
 		}
 	}
 	// Check for room before asking: a program that cannot be stored is not worth its tokens.
 	if full := w.roomForProgram(ctx); full != nil {
-		w.res.failure, w.res.class = full, agent.ClassExtrinsic
-		return w.res
+		w.Result.Failure, w.Result.Class = full, agent.ClassExtrinsic
+		return w.Result
 	}
-	w.before = proof.ReachBefore(ctx, &w.Selection, q.predecessor)
+	w.before = proof.ReachBefore(ctx, &w.Selection, q.Predecessor)
 	for {
 		reply, err := w.answer(ctx, q)
 		if err != nil {
-			w.res.failure, w.res.class = unanswered(ctx, err)
-			return w.res
+			w.Result.Failure, w.Result.Class = unanswered(ctx, err)
+			return w.Result
 		}
 		if reply.Unchanged {
-			w.res.candidate, w.reply = w.rechecked(q, w.Env.Now()), reply
-			return w.res
+			w.Result.Candidate, w.reply = w.rechecked(q, w.Env.Now()), reply
+			return w.Result
 		}
 		program, facts, refused := w.gate(ctx, q, reply)
 		// the model kept the program by repeating it
-		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum {
+		if refused == nil && q.mayKeep() && program.Checksum == q.Predecessor.CodeChecksum {
 			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
-			w.res.candidate = w.rechecked(q, w.Env.Now())
-			return w.res
+			w.Result.Candidate = w.rechecked(q, w.Env.Now())
+			return w.Result
 		}
 		var takes *agent.Interface
 		if refused == nil {
 			takes, refused = w.describe(q, reply, facts, true)
 		}
 		if refused == nil {
-			w.res.candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
-			return w.res
+			w.Result.Candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
+			return w.Result
 		}
 		next, more := w.refused(ctx, q, program, refused)
 		if !more {
-			return w.res
+			return w.Result
 		}
 		q = next
 	}
 }
 
 // gate fixes and checks the program that the model wrote, and returns the fixed program.
-func (w *writer) gate(ctx context.Context, q forgeRequest,
+func (w *Writer) gate(ctx context.Context, q Request,
 	reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
-	w.Progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
+	w.Progress.Add(progress.Gate, map[string]any{"kind": q.Kind, "checksum": agent.Checksum(reply.Code)})
 	began := w.Env.Now()
 	program, facts, took, refused := w.Env.Sandbox.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration),
 		w.Env.Owner(w.Owner))
 	ended := w.Env.Now()
-	w.res.gated += ended.Sub(began)
-	w.res.built += took.Build
-	w.span.Stage("gate", began, ended)
+	w.Result.Gated += ended.Sub(began)
+	w.Result.Built += took.Build
+	w.ForgeSpan.Stage("gate", began, ended)
 	return program, facts, refused
 }
 
 // refused records that the gate refused a program. It returns the request for its repair, and whether the budget allows
 // one.
-func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
-	why *sandbox.Failure) (forgeRequest, bool) {
+func (w *Writer) refused(ctx context.Context, q Request, p sandbox.Program,
+	why *sandbox.Failure) (Request, bool) {
 	out := judge.Failed(why)
 	if why.Ours || !judge.Refusal(why.Type) && ctx.Err() != nil {
-		w.res.failure, w.res.class = &out, agent.ClassNone
+		w.Result.Failure, w.Result.Class = &out, agent.ClassNone
 		return q, false
 	}
 	j := judge.Judged{Attempt: attempt.Attempt{ID: w.ID + ".v"}, Stage: attempt.StageValidation, Outcome: out,
 		Class: agent.ClassIntrinsic, Hint: w.Mine(why.Hint)}
-	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage, ErrorType: why.Type,
+	w.Result.Attempts = append(w.Result.Attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage,
+		ErrorType:    why.Type,
 		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.Env.Metrics.Guardrail(why.Type)
 	switch {
-	case !w.taught.add(why.Message) && p.Checksum != q.basis.checksum && w.res.repeated < maxRepeated:
-		w.res.repeated++
-	case w.guardrails == 0:
-		w.res.failure, w.res.class, w.res.last = &out, agent.ClassIntrinsic, p.Checksum
+	case !w.taught.add(why.Message) && p.Checksum != q.Basis.Checksum && w.Result.Repeated < MaxRepeated:
+		w.Result.Repeated++
+	case w.Guardrails == 0:
+		w.Result.Failure, w.Result.Class, w.Result.Last = &out, agent.ClassIntrinsic, p.Checksum
 		return q, false
 	default:
-		w.guardrails--
-		w.res.guardrails++
+		w.Guardrails--
+		w.Result.Guardrails++
 	}
-	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor,
-		basis: failing{code: p.Source, checksum: p.Checksum,
-			class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
+	return Request{Kind: provider.KindRepair, Trigger: q.Trigger, Predecessor: q.Predecessor,
+		Basis: Failing{Code: p.Source, Checksum: p.Checksum,
+			Class: string(agent.ClassIntrinsic), Reason: why.Type, Attempt: j}}, true
 }
 
 // storedMeanwhile returns the artifact if another call has stored a program that fits this call since this call
 // selected, or nil.
-func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
+func (w *Writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	a, err := w.Env.Store.Artifact(ctx, w.Role, w.Method)
 	if err != nil {
 		return nil // forge anyway: at worst, one program too many
@@ -158,32 +162,32 @@ func checkedParts(c *call.Selection) *agent.Contract {
 }
 
 // candidate returns the candidate with the generation that the program would become.
-func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts,
-	takes *agent.Interface) *candidate {
-	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
+func (w *Writer) candidate(q Request, reply provider.Reply, p sandbox.Program, facts *report.Facts,
+	takes *agent.Interface) *Candidate {
+	g := agent.Generation{Trigger: q.Trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.Terms.Fingerprint, CheckedFingerprint: w.Terms.Checked, CallersContract: w.Terms.Own,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.Owner, CreatedAt: w.Env.Now(),
 		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
 		Interface: takes}
-	g.Cacheable, g.CacheabilityReason = cacheable(&w.Selection, facts, takes)
-	g.MadeFor, g.Confirmed = w.MadeFor(q.predecessor)
+	g.Cacheable, g.CacheabilityReason = Cacheable(&w.Selection, facts, takes)
+	g.MadeFor, g.Confirmed = w.MadeFor(q.Predecessor)
 	g.Asked = checkedParts(&w.Selection)
-	cand := &candidate{Candidate: proof.Candidate{Generation: g, Predecessor: q.predecessor, Reach: w.before,
+	cand := &Candidate{Candidate: proof.Candidate{Generation: g, Predecessor: q.Predecessor, Reach: w.before,
 		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID}
 	cand.Beyond.Store(w.before.Beyond(&g))
 	return cand
 }
 
 // rechecked returns the candidate for a reply with unchanged: true.
-func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{Candidate: proof.Candidate{Generation: *q.predecessor, Predecessor: q.predecessor, Keeps: true,
-		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID, keptAt: at}
+func (w *Writer) rechecked(q Request, at time.Time) *Candidate {
+	return &Candidate{Candidate: proof.Candidate{Generation: *q.Predecessor, Predecessor: q.Predecessor, Keeps: true,
+		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID, KeptAt: at}
 }
 
 // roomForProgram returns the outcome of a forge that does not ask the model, because the share has no room for a
 // program. It returns nil if there is room.
-func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
+func (w *Writer) roomForProgram(ctx context.Context) *agent.Outcome {
 	const least = 1 << 10
 	var full *storage.FullError
 	if !errors.As(w.Env.Storage.Room(ctx, w.Owner, store.Bytes{Tools: least}), &full) {

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"encoding/json"
@@ -9,37 +9,37 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-const cacheDispatch = "dynamic_dispatch_method"
+const CacheDispatch = "dynamic_dispatch_method"
 
-const cacheBaked = "input_baked_code"
+const CacheBaked = "input_baked_code"
 
-const cacheIgnored = "arg_ignored_code"
+const CacheIgnored = "arg_ignored_code"
 
-const cacheDelegated = "delegated_contract_tool"
+const CacheDelegated = "delegated_contract_tool"
 
 const CacheStable = "stable_method_default"
 
-// cacheable reports whether the program may answer calls other than the one it was written for, and why. A program
+// Cacheable reports whether the program may answer calls other than the one it was written for, and why. A program
 // that has this call's arguments in its text, or that does not read them, would give a different question the old
 // answer.
-func cacheable(c *call.Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
+func Cacheable(c *call.Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
 	case c.Dispatch():
-		return false, cacheDispatch
+		return false, CacheDispatch
 	case !c.HasArgs() || f.UsesArgs || takes.Binds(): // a program that declares no parameters gets no arguments
-	case baked(f.Literals, c.Args, c.Kwargs):
-		return false, cacheBaked
+	case Baked(f.Literals, c.Args, c.Kwargs):
+		return false, CacheBaked
 	default:
-		return false, cacheIgnored
+		return false, CacheIgnored
 	}
 	if c.Depth > 0 && !c.Terms.Contract.Empty() {
-		return true, cacheDelegated
+		return true, CacheDelegated
 	}
 	return true, CacheStable
 }
 
-// baked reports whether a scalar argument appears in the code as a literal.
-func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
+// Baked reports whether a scalar argument appears in the code as a literal.
+func Baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
 	all := make(map[any]bool, len(literals))
 	for _, l := range literals {
 		all[scalar(json.RawMessage(l))] = true

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"strings"
@@ -7,10 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
-// maxRepeated bounds the programs of a call that are requested after a program that failed like the one before it.
+// MaxRepeated bounds the programs of a call that are requested after a program that failed like the one before it.
 // Refusals and runs each have this bound. Such a failure does not use a retry, because it carries no new information. A
 // model that repeats itself is not asked further.
-const maxRepeated = 1
+const MaxRepeated = 1
 
 // faults is a set of failure lines, without their positions in the program's text.
 type faults map[string]bool
@@ -32,11 +32,11 @@ func (f *faults) add(message string) bool {
 	return fresh
 }
 
-// repeats reports whether a different program failed in the same way as the one before it.
-func repeats(j *judge.Judged, before failing) bool {
-	was := before.attempt
+// Repeats reports whether a different program failed in the same way as the one before it.
+func Repeats(j *judge.Judged, before Failing) bool {
+	was := before.Attempt
 	if was.ID == "" || was.Stage != j.Stage || was.Outcome.ErrorType != j.Outcome.ErrorType || j.Program == nil ||
-		j.Program.CodeChecksum == before.checksum {
+		j.Program.CodeChecksum == before.Checksum {
 		return false
 	}
 	var known faults

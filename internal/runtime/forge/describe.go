@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ const interfaceHint = "Declare in parameters exactly what the program reads, in 
 // refused while the call has a retry left. After that the inferred interface is used, because a correct program is not
 // given up for its description. own means that the program was written for this call, whose arguments it must accept. A
 // successor that would break callers is refused unless a person asked for the change.
-func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts,
+func (w *Writer) describe(q Request, reply provider.Reply, facts *report.Facts,
 	own bool) (*agent.Interface, *sandbox.Failure) {
 	out, err := programs.Declared(reply.Declaration, facts)
 	var order *agent.OrderError
@@ -36,19 +36,19 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 		}
 	}
 	switch wrong := cmp.Or(err, beyond); {
-	case wrong != nil && w.guardrails > 0:
+	case wrong != nil && w.Guardrails > 0:
 		return nil, refusedInterface(wrong)
 	case err != nil, beyond != nil && !facts.UsesArgs: // the call may not need arguments that the program never reads
 		out = programs.Inferred(facts)
 		w.suit(out, facts)
 	}
-	if q.predecessor == nil || !facts.UsesArgs || w.PersonAsked() {
+	if q.Predecessor == nil || !facts.UsesArgs || w.PersonAsked() {
 		return out, nil
 	}
-	out.Succeed(q.predecessor.Interface)
-	if broken := out.Breaks(q.predecessor.Interface); broken != "" {
+	out.Succeed(q.Predecessor.Interface)
+	if broken := out.Breaks(q.Predecessor.Interface); broken != "" {
 		return nil, refusedInterface(errors.New(broken + "; callers of the program that it replaces rely on " +
-			q.predecessor.Interface.Signature(w.Method)))
+			q.Predecessor.Interface.Signature(w.Method)))
 	}
 	return out, nil
 }
