@@ -122,6 +122,7 @@ func (e *Evidence) keeps(f *sandbox.Fetch) bool {
 // Source returns the name of a source: its URL without query and fragment.
 func Source(f sandbox.Fetch) string { return WithoutQuery(f.URL) }
 
+// WithoutQuery returns the URL without query and fragment.
 func WithoutQuery(url string) string {
 	if i := strings.IndexAny(url, "?#"); i >= 0 {
 		return url[:i]

@@ -13,6 +13,7 @@ type Contracts struct {
 	cache *contract.Cache
 }
 
+// Resolve merges and compiles the layers of a contract.
 func (cs *Contracts) Resolve(l contract.Layers) *contract.Resolved {
 	cs.once.Do(func() { cs.cache = contract.NewCache(0) })
 	return cs.cache.Resolve(l)

@@ -14,12 +14,14 @@ type FailedProofs struct {
 // maxFailedProofs bounds the cache; it is emptied when full.
 const maxFailedProofs = 4096
 
+// Has reports whether no fixture could be proved for the input.
 func (p *FailedProofs) Has(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.keys[key]
 }
 
+// Add records that none could be proved.
 func (p *FailedProofs) Add(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -59,6 +59,7 @@ func (m *Meter) Sent() (answered func(agent.Usage)) {
 	}
 }
 
+// Read returns the usage so far.
 func (m *Meter) Read() agent.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +134,7 @@ type Flights struct {
 // A flight is one request for a program, shared by all calls that need it.
 type flight struct {
 	Spent  Meter
-	users  int // guarded by flights.mu
+	users  int // guarded by Flights.mu
 	done   chan struct{}
 	result Result // set before done is closed
 	cancel context.CancelCauseFunc

@@ -118,7 +118,7 @@ type Locks struct {
 // A keyLock exists while somebody holds or awaits it, so the map does not grow with the number of methods.
 type keyLock struct {
 	sync.Mutex
-	users int // guarded by keyLocks.mu
+	users int // guarded by Locks.mu
 }
 
 // Lock locks the key and returns its unlock function.
