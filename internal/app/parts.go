@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/fair"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -43,9 +43,9 @@ type parts struct {
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	build     Build
-	compiling runtime.Compiling // whether programs are compiled
-	compiled  func() int64      // bytes of compiled programs on disk; nil if programs are not compiled
-	compiler  *compiler         // nil if programs are not compiled
+	compiling env.Compiling // whether programs are compiled
+	compiled  func() int64  // bytes of compiled programs on disk; nil if programs are not compiled
+	compiler  *compiler     // nil if programs are not compiled
 	transport *fetch.Transport
 	fetch     *fetch.Client
 	heavy     *fair.Heavy[agent.Owner] // turns for masking large bodies
@@ -55,7 +55,7 @@ type parts struct {
 	database  *postgres.Store  // the shared store, if it is a database
 	shared    store.Store      // memory without the daemon's own files, if replicas share it; else nil
 	cluster   *cluster.Cluster // nil without replicas
-	runtime   runtime.Options  // Namespace is not set
+	runtime   env.Options      // Namespace is not set
 	maxBody   int64            // bytes of an MCP message
 	// named reports whether an access token names the namespace, which makes it exist
 	named func(agent.Namespace) bool
@@ -181,7 +181,7 @@ func modelName(o Options) string {
 
 // openNamespaces opens the default namespace, which stays open. Others are opened at their first use.
 func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
-	ro, tick := runtime.DefaultOptions(), time.Minute
+	ro, tick := env.DefaultOptions(), time.Minute
 	if o.Now != nil {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests set a clock
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -63,7 +63,7 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 		return JudgedCall{}, nil, err
 	}
 	verdict, x := o.verdictOf(&call, j)
-	if verdict.Verdict == agent.VerdictWrong && x != nil && runtime.Meets(*call.Outcome, x) {
+	if verdict.Verdict == agent.VerdictWrong && x != nil && proof.Meets(*call.Outcome, x) {
 		return JudgedCall{}, nil, &agent.InputError{Code: "invalid_verdict", Pointer: "/expected",
 			Detail: "that is what the program answered", Hint: `say {"verdict": "right"}`}
 	}
