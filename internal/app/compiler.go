@@ -77,6 +77,9 @@ func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 	if !o.compiles() {
 		return runtime.Compiling{Why: "--engine is " + o.Engine}, nil
 	}
+	if p.pool == nil {
+		return runtime.Compiling{Why: "programs run in no processes"}, nil
+	}
 	status := p.pool.Status()
 	found, why := FindCompiler(&status)
 	if why == "" {
