@@ -13,12 +13,13 @@ type Wire struct {
 	closed chan struct{}
 
 	mu   sync.Mutex
-	open map[net.Conn]bool // the clients' ends; nil after Cut; guarded by mu
+	open []net.Conn // the clients' ends, in the order of their connections; guarded by mu
+	cut  bool       // guarded by mu
 }
 
 // NewWire returns an open Wire.
 func NewWire() *Wire {
-	return &Wire{calls: make(chan net.Conn), closed: make(chan struct{}), open: map[net.Conn]bool{}}
+	return &Wire{calls: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 // Dial connects to the daemon, as the DialContext of an http.Transport. The error of a Wire that is closed matches
@@ -26,9 +27,9 @@ func NewWire() *Wire {
 func (w *Wire) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	w.mu.Lock()
-	cut := w.open == nil
+	cut := w.cut
 	if !cut {
-		w.open[ours] = true
+		w.open = append(w.open, ours)
 	}
 	w.mu.Unlock()
 	if cut {
@@ -72,9 +73,9 @@ func (w *Wire) Close() error {
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	open := w.open
-	w.open = nil
+	w.open, w.cut = nil, true
 	w.mu.Unlock()
-	for c := range open {
+	for _, c := range open {
 		_ = c.Close() // never fails
 	}
 }
