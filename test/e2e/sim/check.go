@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,8 +8,9 @@ import (
 	"time"
 )
 
-// quiet waits until nobody waits for anything and the daemon is ready, and compares everything.
-func (w *World) quiet() {
+// quiet waits until nobody waits for anything and the daemon is ready, and compares everything. Of histories and audit
+// trails it compares what is new, or the whole.
+func (w *World) quiet(whole bool) {
 	w.busy.Wait()
 	if !w.ready(w.person) {
 		return
@@ -19,7 +19,7 @@ func (w *World) quiet() {
 	w.count(func(t *Tally) { t.Checks++ })
 	for _, c := range w.clients {
 		for _, s := range c.sessions {
-			w.examine(c, s)
+			w.examine(c, s, whole)
 		}
 		c.forget()
 		w.checkFiles(c)
@@ -29,7 +29,7 @@ func (w *World) quiet() {
 		w.checkPolicy(p)
 		w.checkExamples(p)
 		w.checkArtifacts(p)
-		w.checkAudit(p)
+		w.checkAudit(p, whole)
 		w.checkUsage(p)
 	}
 	w.checkNamespaces()
@@ -52,8 +52,8 @@ func (w *World) get(c *client, path string, v any) bool {
 }
 
 // examine compares a session with what its client knows. What was in doubt is certain from then on. If the daemon does
-// not answer, nothing changes.
-func (w *World) examine(c *client, s *session) {
+// not answer, nothing changes. Of the history it compares what is new, or the whole.
+func (w *World) examine(c *client, s *session, whole bool) {
 	path := "/v1/sessions/" + s.id
 	r := w.send(c, request{method: "GET", path: path})
 	switch {
@@ -65,7 +65,11 @@ func (w *World) examine(c *client, s *session) {
 		return
 	}
 	w.compare(path, s.there.read("there"))
-	records, ok := w.history(c, path)
+	after := s.known
+	if whole {
+		after = 0
+	}
+	records, ok := w.history(c, path, after)
 	if !ok {
 		return
 	}
@@ -83,7 +87,7 @@ func (w *World) examine(c *client, s *session) {
 		w.fail("%s: %v", path, err)
 		return
 	}
-	w.compare(path, s.settle(records))
+	w.compare(path, s.settle(records, after))
 	has := session{memory: memory{got.Count, got.Note}}
 	if has.contextText() != s.contextText() {
 		w.fail("%s: the context has %s, want %s", path, has.contextText(), s.contextText())
@@ -100,14 +104,14 @@ func (w *World) examine(c *client, s *session) {
 	c.space.see(records)
 }
 
-// history reads the whole history of a session.
-func (w *World) history(c *client, path string) (all []record, ok bool) {
-	for after := ""; ; {
+// history reads the history of a session after that many records.
+func (w *World) history(c *client, path string, after int) (all []record, ok bool) {
+	for {
 		var page struct {
 			Data []record
-			Next *json.RawMessage `json:"next_cursor"`
+			Next *string `json:"next_cursor"`
 		}
-		r := w.send(c, request{method: "GET", path: path + "/history?limit=1000&after=" + after})
+		r := w.send(c, request{method: "GET", path: path + fmt.Sprint("/history?limit=1000&after=", after)})
 		if r.status != http.StatusOK {
 			w.odd(path, r)
 			return nil, false
@@ -117,10 +121,10 @@ func (w *World) history(c *client, path string) (all []record, ok bool) {
 			return nil, false
 		}
 		all = append(all, page.Data...)
-		if page.Next == nil || string(*page.Next) == "null" {
+		if page.Next == nil || len(page.Data) == 0 {
 			return all, true
 		}
-		after = string(bytes.Trim(*page.Next, `"`))
+		after = page.Data[len(page.Data)-1].Seq
 	}
 }
 
@@ -220,33 +224,15 @@ func (w *World) checkArtifacts(p *client) {
 	}
 }
 
-// checkAudit compares the audit trail: acknowledged entries are there, once, and the chain has no gap.
-func (w *World) checkAudit(p *client) {
-	type entry struct {
-		ID   string
-		Seq  int64
-		Prev string `json:"prev_hash"`
-		Hash string
+// checkAudit compares the audit trail: acknowledged entries are there, and the chain has no gap.
+func (w *World) checkAudit(p *client, whole bool) {
+	since := p.space.head
+	if whole {
+		since = entry{}
 	}
-	var all []entry
-	var head entry
-	for after := ""; ; {
-		var page struct {
-			Data []entry
-			Next *string `json:"next_cursor"`
-			Head entry
-		}
-		if !w.get(p, "/v1/maintenance/audit?limit=1000&after="+url.QueryEscape(after), &page) {
-			return
-		}
-		if after == "" {
-			head = page.Head
-		}
-		all = append(all, page.Data...)
-		if page.Next == nil {
-			break
-		}
-		after = *page.Next
+	all, head, ok := w.trail(p, since.Seq)
+	if !ok {
+		return
 	}
 	there := map[string]bool{}
 	for i, e := range all { // newest first
@@ -254,15 +240,49 @@ func (w *World) checkAudit(p *client) {
 		if e.Seq != head.Seq-int64(i) || i == 0 && e.Hash != head.Hash || i > 0 && all[i-1].Prev != e.Hash {
 			w.fail("%s: the chain breaks at entry %d of the trail, %s", p.space.name, e.Seq, e.ID)
 		}
+		if known := p.space.head; e.Seq == known.Seq && e.Hash != known.Hash {
+			w.fail("%s: entry %d of the trail is another one than before: %s", p.space.name, e.Seq, e.ID)
+		}
 	}
-	if len(there) != len(all) || int64(len(all)) != head.Seq {
-		w.fail("%s: the trail has %d entries, %d of them different, and its head is %d", p.space.name, len(all),
-			len(there), head.Seq)
+	if len(there) != len(all) || int64(len(all)) != head.Seq-since.Seq {
+		w.fail("%s: the trail has %d entries after %d, %d of them different, and its head is %d", p.space.name, len(all),
+			since.Seq, len(there), head.Seq)
+	}
+	if n := len(all); n > 0 && since.Seq > 0 && all[n-1].Prev != since.Hash {
+		w.fail("%s: the chain breaks after entry %d of the trail, %s", p.space.name, since.Seq, since.ID)
 	}
 	for id := range p.space.audits {
 		if !there[id] {
 			w.fail("%s: the trail lacks %s", p.space.name, id)
 		}
+	}
+	p.space.head, p.space.audits = head, map[string]bool{}
+}
+
+// trail reads the entries of the audit trail after that number, newest first, and its head.
+func (w *World) trail(p *client, since int64) (all []entry, head entry, ok bool) {
+	for after := ""; ; {
+		var page struct {
+			Data []entry
+			Next *string `json:"next_cursor"`
+			Head entry
+		}
+		if !w.get(p, "/v1/maintenance/audit?limit=100&after="+url.QueryEscape(after), &page) {
+			return nil, head, false
+		}
+		if after == "" {
+			head = page.Head
+		}
+		for _, e := range page.Data {
+			if e.Seq <= since {
+				return all, head, true
+			}
+			all = append(all, e)
+		}
+		if page.Next == nil {
+			return all, head, true
+		}
+		after = *page.Next
 	}
 }
 

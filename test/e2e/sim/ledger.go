@@ -61,7 +61,8 @@ type session struct {
 	memory  memory
 	patched fact           // the key "patched" of the context
 	recalls map[string]int // by call, how many records there were before it
-	nested  int
+	known   int            // records of the history that were compared
+	settled int            // calls that have records among these
 }
 
 // memory holds the keys of a context that programs write.
@@ -103,12 +104,17 @@ type record struct {
 	} `json:"outcome_summary"`
 }
 
-// settle compares a whole history with the calls. Calls in doubt are certain from then on.
-func (s *session) settle(records []record) error {
+// settle compares the history after that many records, all of it or what was not compared before, with the calls.
+// Calls in doubt are certain from then on.
+func (s *session) settle(records []record, after int) error {
+	calls := s.calls
+	if after > 0 {
+		calls = calls[s.settled:]
+	}
 	var top []record
 	for i, r := range records {
-		if r.Seq != i+1 {
-			return fmt.Errorf("record %d of the history has the number %d", i+1, r.Seq)
+		if r.Seq != after+i+1 {
+			return fmt.Errorf("record %d of the history has the number %d", after+i+1, r.Seq)
 		}
 		if r.Depth == 0 {
 			top = append(top, r)
@@ -116,17 +122,17 @@ func (s *session) settle(records []record) error {
 			return fmt.Errorf("a nested call of %s, which nobody makes", r.Method)
 		}
 	}
-	for i, c := range s.calls {
+	for i, c := range calls {
 		if i >= len(top) || top[i].ID != c.id {
 			return fmt.Errorf("call %d of %d was acknowledged as %s (%s), and the history has %s there", i+1,
-				len(s.calls), c.id, c.method, idAt(top, i))
+				len(calls), c.id, c.method, idAt(top, i))
 		}
 		if top[i].Outcome.OK != c.ok {
 			return fmt.Errorf("call %s was answered with ok %t, and its record says %t", c.id, c.ok, top[i].Outcome.OK)
 		}
 	}
 	doubts := s.doubts
-	for _, r := range top[len(s.calls):] {
+	for _, r := range top[len(calls):] {
 		i := slices.IndexFunc(doubts, func(c called) bool { return c.method == r.Method && same(c.args, r.Args) })
 		if i < 0 {
 			return fmt.Errorf("the history has the call %s (%s), which no client made, or made once", r.ID, r.Method)
@@ -136,7 +142,7 @@ func (s *session) settle(records []record) error {
 		doubts = doubts[i+1:]
 		s.answered(c)
 	}
-	s.doubts = nil
+	s.doubts, s.settled, s.known = nil, len(s.calls), after+len(records)
 	return nil
 }
 
@@ -175,7 +181,8 @@ type space struct {
 	mu        sync.Mutex
 	examples  []example       // of add, if sure; guarded by mu, as all below
 	unsure    bool            // examples were sent and not acknowledged
-	audits    map[string]bool // acknowledged entries
+	audits    map[string]bool // acknowledged entries that were not seen yet
+	head      entry           // the newest entry of the trail that was compared
 	undo      undoable
 	seen      map[string]bool // calls in histories
 	answers   map[string]int  // of these, those that ended well, by method
@@ -189,6 +196,14 @@ type sum struct {
 	call, session string
 	args          []any
 	got           int
+}
+
+// An entry is one of the audit trail.
+type entry struct {
+	ID   string
+	Seq  int64
+	Prev string `json:"prev_hash"`
+	Hash string
 }
 
 // An undoable is the last acknowledged change of the policy.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain has one goroutine run at a time: a life needs no more, and the order of its goroutines is then the same each
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // usually is the plan of a life.
-var usually = Plan{Steps: 400, Faults: 12, Clients: clients, Gap: 40 * time.Second}
+var usually = Plan{Steps: 400, Faults: 12, Checks: 8, Clients: clients, Gap: 40 * time.Second}
 
 // numberOf returns the number of a variable of the environment, or otherwise.
 func numberOf(t *testing.T, name string, otherwise int) int {
@@ -80,12 +82,37 @@ func liveOne(t *testing.T, seed uint64) {
 		again)
 }
 
+// A day of many calls, with faults.
+func TestDay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("10,000 calls")
+	}
+	const steps = 14_000
+	plan := Plan{Steps: steps, Faults: 20, Checks: 24, Clients: clients, Gap: 24 * time.Hour / steps}
+	seed := uint64(numberOf(t, "LIFE_SEED", 1))
+	began := cpu(t)
+	res := Live(t, seed, plan.Draw(rand.New(rand.NewPCG(seed, 1))), false)
+	t.Logf("seed %d: %+v in %s of processor time", seed, res.Tally, cpu(t)-began)
+	if res.Failure != "" || res.Tally.Calls < 10_000 {
+		t.Errorf("seed %d: %+v, %s", seed, res.Tally, res.Failure)
+	}
+}
+
+// cpu returns the processor time that the process has used.
+func cpu(t *testing.T) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // stepsOf returns the steps of a life.
 func stepsOf(t *testing.T, seed uint64) []Step {
 	plan := usually
 	if name := os.Getenv("LIFE_STEPS"); name != "" {
 		if n, err := strconv.Atoi(name); err == nil {
-			plan.Steps, plan.Faults = n, plan.Faults*n/plan.Steps
+			plan.Steps, plan.Faults, plan.Checks = n, plan.Faults*n/plan.Steps, plan.Checks*n/plan.Steps
 		} else {
 			text, err := os.ReadFile(name)
 			if err != nil {

@@ -38,6 +38,9 @@ func (w *World) live(steps []Step) {
 		w.busy.Add(1)
 		who.steps <- s
 	}
+	if !w.failed() {
+		w.quiet(true)
+	}
 	for _, c := range everyone {
 		close(c.steps)
 	}
@@ -54,10 +57,10 @@ func (w *World) strike(s Step) bool {
 	switch s.Kind {
 	case Cut:
 		w.cutPower(s.N[0] % 40)
-		w.quiet()
+		w.quiet(true)
 	case Restart:
 		w.restart()
-		w.quiet()
+		w.quiet(true)
 	case Full:
 		w.disk.fill(until)
 	case Away:
@@ -69,7 +72,7 @@ func (w *World) strike(s Step) bool {
 	case Night:
 		time.Sleep(time.Duration(1+s.N[0]%12) * time.Hour)
 	case Check:
-		w.quiet()
+		w.quiet(false)
 		return true
 	default:
 		return false
@@ -155,7 +158,7 @@ func (w *World) session(c *client, n int) *session {
 	if !w.ready(c) {
 		return nil
 	}
-	w.examine(c, s)
+	w.examine(c, s, false)
 	if s.there.want == gone {
 		return nil
 	}
@@ -321,7 +324,7 @@ func (w *World) again(c *client, s *session, x called, q request, first reply) {
 		if !w.ready(c) {
 			return
 		}
-		if w.examine(c, s); s.there.want == gone || len(s.doubts) > 0 {
+		if w.examine(c, s, false); s.there.want == gone || len(s.doubts) > 0 {
 			return
 		}
 	}
@@ -376,7 +379,7 @@ func (w *World) drop(c *client, step Step) {
 	if s == nil || len(c.sessions) < 2 {
 		return
 	}
-	w.examine(c, s) // its calls count
+	w.examine(c, s, false) // its calls count
 	c.space.without(s.id)
 	r := w.send(c, request{method: "DELETE", path: "/v1/sessions/" + s.id})
 	switch {

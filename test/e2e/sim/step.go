@@ -77,31 +77,35 @@ func ParseSteps(text string) (steps []Step, err error) {
 type Plan struct {
 	Steps   int
 	Faults  int // about as many of the steps
+	Checks  int // about as many of the steps
 	Clients int
 	Gap     time.Duration // about as long from one step to the next
 }
 
-// usual are the steps that are not faults, as often as they are drawn.
+// usual are the steps that are neither faults nor checks, as often as they are drawn.
 var usual = map[Kind]int{Call: 60, Keyed: 10, HangUp: 3, Patch: 5, Open: 3, Drop: 1, Upload: 2, Discard: 1, Judge: 3,
-	Expect: 2, Put: 1, Policy: 3, Undo: 1, Make: 1, Erase: 1, Check: 2}
+	Expect: 2, Put: 1, Policy: 3, Undo: 1, Make: 1, Erase: 1}
 
-// faults are the others.
+// faults are what fails.
 var faults = map[Kind]int{Cut: 6, Restart: 3, Full: 2, Away: 3, Dying: 2, Slow: 2, Night: 2}
 
-// Draw returns the steps of a life. The last one is a check.
+// Draw returns the steps of a life.
 func (p Plan) Draw(random *rand.Rand) []Step {
 	often, seldom := weighted(usual), weighted(faults)
-	steps := make([]Step, 0, p.Steps+1)
+	steps := make([]Step, 0, p.Steps)
 	for range p.Steps {
 		kinds := often
-		if random.IntN(p.Steps) < p.Faults {
+		switch n := random.IntN(p.Steps); {
+		case n < p.Faults:
 			kinds = seldom
+		case n < p.Faults+p.Checks:
+			kinds = []Kind{Check}
 		}
 		steps = append(steps, Step{After: time.Duration(random.Int64N(int64(2 * p.Gap))),
 			Kind: kinds[random.IntN(len(kinds))], Who: random.IntN(p.Clients),
 			N: [3]int{random.IntN(1000), random.IntN(1000), random.IntN(1000)}})
 	}
-	return append(steps, Step{Kind: Check})
+	return steps
 }
 
 // order lists all kinds, because a map has no order.

@@ -162,6 +162,9 @@ func applyWrite(data []byte, op Op) []byte {
 	if n := int64(len(data)); size <= n {
 		data = data[:size]
 	} else {
+		if size > int64(cap(data)) {
+			data = slices.Grow(data, int(max(size, 2*n)-n)) // append grows by a quarter
+		}
 		data = append(data, make([]byte, size-n)...)
 	}
 	if op.Kind == "write" {
