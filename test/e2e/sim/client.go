@@ -36,6 +36,7 @@ func (r reply) into(v any) error {
 // A client is a client or a person. One goroutine uses it.
 type client struct {
 	name, token string
+	pace        time.Duration // how long it takes to notice that a connection broke: no two clients do at once
 	space       *space
 	sessions    []*session
 	files       []*kept
@@ -86,6 +87,9 @@ func (w *World) send(c *client, q request) reply {
 	w.line("%s < %d %s %v", c.name, got.status, got.body, err)
 	if err != nil && q.leave == 0 && ctx.Err() != nil {
 		w.fail("%s %s was not answered within %s", q.method, q.path, patience)
+	}
+	if err != nil {
+		time.Sleep(c.pace)
 	}
 	return got
 }

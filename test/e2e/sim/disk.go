@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ type disk struct {
 	mu    sync.Mutex
 	dead  bool // the power is off: nothing is written any more; guarded by mu, as all below
 	left  int  // operations until the power goes; negative means that it stays
+	syncs bool // left counts only operations that make others durable
 	cut   func()
 	at    int // operations that were recorded when the power went
 	full  time.Time
@@ -41,11 +43,10 @@ func newDisk(fs *vfstest.FS) *disk {
 // fail is called before each operation.
 func (d *disk) fail(_ int, op vfstest.Op) (error, bool) {
 	d.mu.Lock()
-	if d.left == 0 {
+	if counts := !d.syncs || strings.HasPrefix(op.Kind, "sync"); counts && d.left == 0 {
 		d.left, d.dead, d.at = -1, true, d.wrote
 		defer d.cut()
-	}
-	if d.left > 0 {
+	} else if counts && d.left > 0 {
 		d.left--
 	}
 	defer d.mu.Unlock()
@@ -91,12 +92,12 @@ func (d *disk) isFull() bool {
 	return time.Now().Before(d.full)
 }
 
-// powerOff has the power go after n further operations. cut is called at that moment, before anything else happens. It
-// must not block.
-func (d *disk) powerOff(n int, cut func()) {
+// powerOff has the power go after n further operations, or before the one that syncs after n further such. cut is
+// called at that moment, before anything else happens. It must not block.
+func (d *disk) powerOff(n int, syncs bool, cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.left, d.cut = n, cut
+	d.left, d.syncs, d.cut = n, syncs, cut
 }
 
 // powerOffNow has the power go, unless it has gone.

@@ -31,12 +31,7 @@ func (w *World) live(steps []Step) {
 		if w.strike(s) {
 			continue
 		}
-		who := w.person
-		if byClient[s.Kind] {
-			who = w.clients[s.Who%len(w.clients)]
-		}
-		w.busy.Add(1)
-		who.steps <- s
+		w.give(s)
 	}
 	if !w.failed() {
 		w.quiet(true)
@@ -56,7 +51,11 @@ func (w *World) strike(s Step) bool {
 	until := time.Now().Add(time.Duration(1+s.N[0]) * 2 * time.Second)
 	switch s.Kind {
 	case Cut:
-		w.cutPower(s.N[0] % 40)
+		if s.N[1]%2 == 0 {
+			w.cutPower(s.N[0]%80, false, func() { w.hurry(s) })
+		} else {
+			w.cutPower(s.N[0]%20, true, func() { w.hurry(s) })
+		}
 		w.quiet(true)
 	case Restart:
 		w.restart()
@@ -79,6 +78,24 @@ func (w *World) strike(s Step) bool {
 	}
 	w.count(func(t *Tally) { t.Faults++ })
 	return true
+}
+
+// hurry has everyone do something within a few milliseconds.
+func (w *World) hurry(s Step) {
+	for i, kind := range []Kind{Call, Policy, Keyed, Patch, Call, Expect, Upload, Open, Call, Make, Patch, Discard} {
+		time.Sleep(time.Duration(1+s.N[2]+i) * 3 * time.Microsecond)
+		w.give(Step{Kind: kind, Who: s.Who + i, N: [3]int{s.N[0] + i, s.N[1] + 7*i, s.N[2] + 11*i}})
+	}
+}
+
+// give gives a step to the client or the person that takes it.
+func (w *World) give(s Step) {
+	who := w.person
+	if byClient[s.Kind] {
+		who = w.clients[s.Who%len(w.clients)]
+	}
+	w.busy.Add(1)
+	who.steps <- s
 }
 
 // take takes a step of a client or a person.

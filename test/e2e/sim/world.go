@@ -95,6 +95,7 @@ func newWorld(seed uint64, tracing bool) *World {
 			w.spaces = append(w.spaces, newSpace(in))
 		}
 		w.clients = append(w.clients, &client{name: name, token: tokenOf(name), space: w.spaces[i%2],
+			pace:  time.Duration(i+1) * 100 * time.Microsecond,
 			steps: make(chan Step, manySteps)})
 	}
 	for _, s := range w.spaces {
@@ -218,16 +219,17 @@ func (w *World) end() {
 	w.daemon = nil
 }
 
-// cutPower has the power go after n more operations of the disk, or after a minute. Then another daemon starts on what
-// is left.
-func (w *World) cutPower(n int) {
+// cutPower has the power go after n more operations of the disk, or syncs, or after a minute, while meanwhile goes on.
+// Then another daemon starts on what is left.
+func (w *World) cutPower(n int, syncs bool, meanwhile func()) {
 	went := make(chan struct{}, 1)
 	wire := w.wire
 	cut := func() {
 		wire.Cut()
 		went <- struct{}{}
 	}
-	w.disk.powerOff(n, cut)
+	w.disk.powerOff(n, syncs, cut)
+	meanwhile()
 	select {
 	case <-went:
 	case <-time.After(time.Minute):
