@@ -180,6 +180,7 @@ func (w *World) checkPolicy(p *client) {
 func (w *World) checkExamples(p *client) {
 	var got struct {
 		Examples []struct {
+			ID     string
 			Args   []int
 			Expect struct{ Value int }
 			State  string
@@ -188,10 +189,10 @@ func (w *World) checkExamples(p *client) {
 	if !w.get(p, methodPath(add)+"/examples", &got) {
 		return
 	}
-	there, all := map[string]bool{}, []example{}
+	there, all := map[string]string{}, []example{}
 	for _, e := range got.Examples {
 		if e.State == "active" {
-			there[fmt.Sprint(e.Args)] = true
+			there[fmt.Sprint(e.Args)] = e.ID
 			all = append(all, example{args: []any{e.Args[0], e.Args[1]}, want: e.Expect.Value})
 		}
 	}
@@ -200,8 +201,42 @@ func (w *World) checkExamples(p *client) {
 		return
 	}
 	for _, e := range p.space.examples {
-		if !there[fmt.Sprint(e.args)] {
+		if there[fmt.Sprint(e.args)] == "" {
 			w.fail("the example %v is gone: %v", e.args, got.Examples)
+		}
+	}
+	w.checkProgram(p, there)
+}
+
+// checkProgram runs the program of add with its examples, whose ids are by their arguments. One that was adopted after
+// an example has to hold it.
+func (w *World) checkProgram(p *client, examples map[string]string) {
+	a, ok := w.artifact(p, add)
+	if !ok || a.Sequence == 0 || len(examples) == 0 {
+		return
+	}
+	r := w.send(p, request{method: "POST", path: methodPath(add) + "/examples/run", body: map[string]any{}})
+	if r.status != http.StatusOK {
+		w.odd("a run of examples", r)
+		return
+	}
+	var got struct {
+		Results []struct {
+			ID, Result string
+			Type       string `json:"error_type"`
+		}
+	}
+	if err := r.into(&got); err != nil {
+		w.fail("a run of examples: %v", err)
+		return
+	}
+	failed := map[string]bool{}
+	for _, x := range got.Results {
+		failed[x.ID] = x.Result == "failed" && x.Type == ""
+	}
+	for _, e := range p.space.examples {
+		if failed[examples[fmt.Sprint(e.args)]] && p.space.proven(e.args, a.Current) {
+			w.fail("%s: %s serves, and does not hold the example %v: %s", p.space.name, a.Current, e.args, r.body)
 		}
 	}
 }
@@ -245,8 +280,8 @@ func (w *World) checkAudit(p *client, whole bool) {
 		}
 	}
 	if len(there) != len(all) || int64(len(all)) != head.Seq-since.Seq {
-		w.fail("%s: the trail has %d entries after %d, %d of them different, and its head is %d", p.space.name, len(all),
-			since.Seq, len(there), head.Seq)
+		w.fail("%s: the trail has %d entries after %d, %d of them different, and its head is %d", p.space.name,
+			len(all), since.Seq, len(there), head.Seq)
 	}
 	if n := len(all); n > 0 && since.Seq > 0 && all[n-1].Prev != since.Hash {
 		w.fail("%s: the chain breaks after entry %d of the trail, %s", p.space.name, since.Seq, since.ID)

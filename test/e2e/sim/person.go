@@ -121,7 +121,8 @@ func (s *space) without(session string) {
 // An artifact, as far as it is compared.
 type artifact struct {
 	Sequence  int
-	Successes int `json:"success_count"`
+	Current   string `json:"current_generation"`
+	Successes int    `json:"success_count"`
 }
 
 // artifact reads the artifact of a method. It reports false if no answer came. One that does not exist is empty.

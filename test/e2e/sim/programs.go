@@ -227,9 +227,7 @@ func (m *model) Program(ctx context.Context, r provider.Request) (provider.Reply
 		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "server_error",
 			Message: "the model is away", Usage: agent.Usage{ModelRequests: 1}}
 	}
-	m.mu.Lock()
-	m.tokens[time.Now().UTC().Format(time.DateOnly)] += promptTokens + completionTokens
-	m.mu.Unlock()
+	defer m.ask(time.Now()) // once the daemon knows: until then they are reserved
 	usage := agent.Usage{ModelRequests: 1, PromptTokens: promptTokens, CompletionTokens: completionTokens}
 	if err := m.wait(ctx, 5*time.Second); err != nil {
 		settle(provider.Bill{})
@@ -237,6 +235,13 @@ func (m *model) Program(ctx context.Context, r provider.Request) (provider.Reply
 	}
 	settle(provider.Bill{Reported: true, Prompt: promptTokens, Completion: completionTokens})
 	return provider.Reply{Code: m.write(r.Method), Model: "simulated", Usage: usage}, nil
+}
+
+// ask counts the tokens of a request that was sent at that time.
+func (m *model) ask(at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokens[at.UTC().Format(time.DateOnly)] += promptTokens + completionTokens
 }
 
 // write returns a program of the method.
