@@ -78,6 +78,9 @@ func (a *App) openCompiler(o Options, p *parts) (env.Compiling, error) {
 	if !o.compiles() {
 		return env.Compiling{Why: "--engine is " + o.Engine}, nil
 	}
+	if p.pool == nil {
+		return env.Compiling{Why: "programs run in no processes"}, nil
+	}
 	status := p.pool.Status()
 	found, why := FindCompiler(&status)
 	if why == "" {

@@ -156,7 +156,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	run.OnPolicy(tools.Hint)
 	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets,
 		tools: tools, name: name, held: held, log: ro.Logger,
-		server: p.server, box: p.pool, fetchMax: p.options.FetchMax}
+		server: p.server, box: p.box, fetchMax: p.options.FetchMax}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())

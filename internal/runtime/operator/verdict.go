@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -142,11 +143,8 @@ func replaceable(old *agent.Verdict, v agent.Verdict, mayOperate bool) error {
 func fits(a *agent.Artifact, x agent.Example) error {
 	list := []agent.Example{x}
 	if a != nil {
-		for _, other := range a.Apply(agent.ArtifactChange{Example: &x}).Examples {
-			if other.State == x.State && other.ID != x.ID {
-				list = append(list, other)
-			}
-		}
+		list = slices.DeleteFunc(slices.Clone(a.Apply(agent.ArtifactChange{Example: &x}).Examples),
+			func(other agent.Example) bool { return other.State != x.State })
 	}
 	err := agent.CheckExamples(list, a.Takes())
 	var bad *agent.InputError
