@@ -163,7 +163,8 @@ func (w *World) put(c *client, step Step) {
 
 // renew has the next call of add ask for another program.
 func (w *World) renew(c *client) {
-	r := w.send(c, request{method: "POST", path: methodPath(add) + "/regenerate", body: map[string]any{"reason": "again"}})
+	r := w.send(c, request{method: "POST", path: methodPath(add) + "/regenerate",
+		body: map[string]any{"reason": "again"}})
 	switch {
 	case r.status == http.StatusOK:
 		c.audited(r)

@@ -110,8 +110,8 @@ func (p Plan) Draw(random *rand.Rand) []Step {
 }
 
 // order lists all kinds, because a map has no order.
-var order = []Kind{Open, Call, Keyed, HangUp, Patch, Drop, Upload, Discard, Judge, Expect, Put, Renew, Policy, Undo, Make,
-	Erase, Cut, Restart, Full, Away, Dying, Slow, Night, Check}
+var order = []Kind{Open, Call, Keyed, HangUp, Patch, Drop, Upload, Discard, Judge, Expect, Put, Renew, Policy, Undo,
+	Make, Erase, Cut, Restart, Full, Away, Dying, Slow, Night, Check}
 
 func weighted(often map[Kind]int) (kinds []Kind) {
 	for _, k := range order {
