@@ -284,7 +284,7 @@ func (w *World) answer(c *client, s *session, x called, r reply) {
 	w.weigh(c, s, x, answered{v, got.Program.Generation})
 }
 
-// An answered value, and the generation that it came of.
+// answered is the value of a call, and the generation whose program returned it.
 type answered struct {
 	value      int
 	generation string
