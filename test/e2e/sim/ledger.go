@@ -44,7 +44,7 @@ func either(maybe []string) string {
 // gone is the value of what does not exist.
 const gone = "gone"
 
-// A call is one call of a client.
+// called is one call of a client.
 type called struct {
 	id     string // "" while it is in doubt
 	method string
@@ -209,7 +209,7 @@ type entry struct {
 // An undoable is the last acknowledged change of the policy.
 type undoable struct{ audit, field, before string }
 
-// A kept is a file of a client.
+// kept is a file of a client.
 type kept struct {
 	id      string
 	text    string

@@ -119,6 +119,8 @@ func (w *World) take(c *client, s Step) {
 		w.expect(c, s)
 	case Put:
 		w.put(c, s)
+	case Renew:
+		w.renew(c)
 	case Policy:
 		w.change(c, s)
 	case Undo:
@@ -144,6 +146,13 @@ func (c *client) audited(r reply) string {
 		c.space.mu.Unlock()
 	}
 	return id
+}
+
+// audit is audited for an operation that must have an entry.
+func (w *World) audit(c *client, what string, r reply) {
+	if c.audited(r) == "" {
+		w.fail("%s was acknowledged, and names no entry of the audit trail", what)
+	}
 }
 
 func (w *World) open(c *client) {
@@ -275,7 +284,7 @@ func (w *World) answer(c *client, s *session, x called, r reply) {
 	w.weigh(c, s, x, answered{v, got.Program.Generation})
 }
 
-// An answered value, and the generation that it came of.
+// answered is the value of a call, and the generation whose program returned it.
 type answered struct {
 	value      int
 	generation string
@@ -402,7 +411,7 @@ func (w *World) drop(c *client, step Step) {
 	switch {
 	case r.status == http.StatusNoContent:
 		s.there.set(gone)
-		c.audited(r)
+		w.audit(c, "the deletion of "+s.id, r)
 	case r.doubtful():
 		s.there.doubt(gone)
 	default:
@@ -449,7 +458,7 @@ func (w *World) discard(c *client, step Step) {
 	switch {
 	case r.status == http.StatusNoContent:
 		f.there.set(gone)
-		c.audited(r)
+		w.audit(c, "the deletion of "+f.id, r)
 	case r.status == http.StatusNotFound && (f.there.want == gone || !f.there.sure() || f.expired()):
 	case r.doubtful():
 		f.there.doubt(gone)

@@ -150,7 +150,7 @@ func (w *World) put(c *client, step Step) {
 		w.odd("a program", r)
 		return
 	}
-	c.audited(r)
+	w.audit(c, "a program of "+m, r)
 	var a artifact
 	if err := r.into(&a); err != nil {
 		w.fail("an artifact: %v", err)
@@ -159,6 +159,19 @@ func (w *World) put(c *client, step Step) {
 	c.space.mu.Lock()
 	defer c.space.mu.Unlock()
 	c.space.sequences[m] = max(c.space.sequences[m], a.Sequence)
+}
+
+// renew has the next call of add ask for another program.
+func (w *World) renew(c *client) {
+	r := w.send(c, request{method: "POST", path: methodPath(add) + "/regenerate",
+		body: map[string]any{"reason": "again"}})
+	switch {
+	case r.status == http.StatusOK:
+		c.audited(r)
+	case r.status == http.StatusNotFound: // nobody has called it
+	default:
+		w.odd("a request for another program", r)
+	}
 }
 
 // change changes a field of the policy.
@@ -192,7 +205,7 @@ func (w *World) undo(c *client) {
 	switch fact := c.space.policy[u.field]; {
 	case r.status == http.StatusOK:
 		fact.set(u.before)
-		c.audited(r)
+		w.audit(c, "the undo of "+u.audit, r)
 	case r.doubtful():
 		fact.doubt(u.before)
 	default:

@@ -250,7 +250,7 @@ func (m *model) write(method string) string {
 	switch {
 	case n == 0:
 		return "no program " + fmt.Sprint(i)
-	case n < 5 && method == add:
+	case n < 7 && method == add:
 		return lie(i)
 	}
 	return source(strings.TrimSpace(method), i)

@@ -31,6 +31,7 @@ const (
 
 	Expect Kind = "expect" // examples of a method
 	Put    Kind = "put"    // a program
+	Renew  Kind = "renew"  // another program of add is to be written
 	Policy Kind = "policy"
 	Undo   Kind = "undo" // the last change of the policy
 	Make   Kind = "make" // a namespace
@@ -84,7 +85,7 @@ type Plan struct {
 
 // usual are the steps that are neither faults nor checks, as often as they are drawn.
 var usual = map[Kind]int{Call: 60, Keyed: 10, HangUp: 3, Patch: 5, Open: 3, Drop: 1, Upload: 2, Discard: 1, Judge: 3,
-	Expect: 2, Put: 1, Policy: 3, Undo: 1, Make: 1, Erase: 1}
+	Expect: 2, Put: 1, Renew: 3, Policy: 3, Undo: 1, Make: 1, Erase: 1}
 
 // faults are what fails.
 var faults = map[Kind]int{Cut: 6, Restart: 3, Full: 2, Away: 3, Dying: 2, Slow: 2, Night: 2}
@@ -109,8 +110,8 @@ func (p Plan) Draw(random *rand.Rand) []Step {
 }
 
 // order lists all kinds, because a map has no order.
-var order = []Kind{Open, Call, Keyed, HangUp, Patch, Drop, Upload, Discard, Judge, Expect, Put, Policy, Undo, Make,
-	Erase, Cut, Restart, Full, Away, Dying, Slow, Night, Check}
+var order = []Kind{Open, Call, Keyed, HangUp, Patch, Drop, Upload, Discard, Judge, Expect, Put, Renew, Policy, Undo,
+	Make, Erase, Cut, Restart, Full, Away, Dying, Slow, Night, Check}
 
 func weighted(often map[Kind]int) (kinds []Kind) {
 	for _, k := range order {
