@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"test": {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest",
 		"internal/runtime"},
 	// a daemon on simulated parts, as a value
-	"test/e2e/sim": {"internal/app", "internal/store/disk/vfs", "internal/access", "internal/runtime",
+	"test/sim": {"internal/app", "internal/store/disk/vfs", "internal/access", "internal/runtime",
 		"internal/agent"},
 	"internal/app": {"internal/seal", "internal/beneath", "api", "internal/api",
 		"internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/telemetry",

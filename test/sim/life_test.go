@@ -78,7 +78,7 @@ func liveOne(t *testing.T, seed uint64) {
 		again += " LIFE_STEPS=" + writeSteps(t, seed, small)
 		res = Live(t, seed, small, false)
 	}
-	t.Fatalf("seed %d: %s\nto repeat it: %s go test -count 1 -run '^TestLife$' ./test/e2e/sim", seed, res.Failure,
+	t.Fatalf("seed %d: %s\nto repeat it: %s go test -count 1 -run '^TestLife$' ./test/sim", seed, res.Failure,
 		again)
 }
 
