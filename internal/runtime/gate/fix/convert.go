@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -36,6 +37,12 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	}
 	to = types.Default(to)
 	if as := m.unlike(x, from, to); as != "" {
+		return as
+	}
+	if as := m.pointed(x, from, to); as != "" {
+		return as
+	}
+	if as := m.shifted(x, from, to); as != "" {
 		return as
 	}
 	if tv.Value != nil {
@@ -138,6 +145,30 @@ func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 		return strconv.Quote(string(c))
 	}
 	return ""
+}
+
+// textOfNumber is added to a program that reads a number from an argument, which may be a number or its text.
+const textOfNumber = `func textOfNumber(v any) string { // of a number, or of a text that has one
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	if n, ok := v.(json.Number); ok {
+		return n.String()
+	}
+	return recurgent.Must(v, "").(string)
+}`
+
+// readNumber passes strconv.Atoi and its kin the text of an argument that may be a number.
+func (m *fixer) readNumber(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	if !ok || !strings.HasPrefix(m.callee(c), "strconv.") || !reading().MatchString(m.callee(c)) || c.Args[0] != x ||
+		m.callee(c) == "strconv.ParseBool" || !isEmptyInterface(m.Info.TypeOf(x)) || m.origin(x) != ofArguments ||
+		len(m.edits) > 0 {
+		return false
+	}
+	edits, ok := m.given("textOfNumber", textOfNumber)
+	return ok && m.useHost(clip(m.text(x))+" is a number or its text", append(edits, m.before(x, "textOfNumber("),
+		m.after(x, ")"))...)
 }
 
 // convertedJSON converts a value of type any to a type that decoded JSON has or is converted to. It returns "" where

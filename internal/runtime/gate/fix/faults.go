@@ -41,6 +41,7 @@ func (m *fixer) faults() {
 	m.hiddenVariables()
 	m.leftOut()
 	m.characters()
+	m.unnamed()
 	m.unreadErrors()
 	m.unflushed()
 	m.hiddenFields()
@@ -266,6 +267,10 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) &&
 		m.convert(x, types.Typ[types.Int]),
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
+	case strings.Contains("bxX", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.Info.Types[x].Value == nil:
+		if from := m.origin(x); from != 0 && from&ofProgram == 0 {
+			m.convert(x, types.Typ[types.Int])
+		}
 	case strings.Contains("dco", verb) && isEmptyInterface(t):
 		if _, json := m.isJSON(x); json {
 			m.convert(x, types.Typ[types.Int])

@@ -131,7 +131,7 @@ func (m *fixer) round() {
 		return
 	}
 	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.boundaries, m.printedValue, m.keys,
-		m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals,
+		m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.textOfCounts, m.layouts, m.jsonTexts, m.refusals,
 		m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return

@@ -49,8 +49,9 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 	case n.Tok == token.REM_ASSIGN:
 		return false
 	case isEmptyInterface(to):
-		return m.counted(n)
-	case isFloat(m.Info.TypeOf(n.Rhs[0])) && isWhole(to) && m.summed(n):
+		return m.counted(n) || m.counting(n)
+	case isFloat(m.Info.TypeOf(n.Rhs[0])) && isWhole(to) && m.variable(n.Lhs[0]) != nil &&
+		m.fractional(m.variable(n.Lhs[0])):
 		return true
 	case !isFloat(m.Info.TypeOf(n.Rhs[0])) || !isWhole(to):
 		return m.convert(n.Rhs[0], to)
@@ -62,39 +63,11 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 		m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
 }
 
-// summed initialises a sum of float64 with 0.0 where it is a variable that starts at 0.
-func (m *fixer) summed(n *ast.AssignStmt) bool {
-	def, value := m.definition(m.variable(n.Lhs[0]))
-	as, ok := def.(*ast.AssignStmt)
-	return ok && n.Tok == token.ADD_ASSIGN && len(as.Lhs) == 1 && isNumber(value, "0") &&
-		m.averaged(m.text(n.Lhs[0])) &&
-		m.fix(m.text(n.Lhs[0])+" is a sum of float64", m.replace(value, "0.0"))
-}
-
-// averaged reports whether a variable is divided by the length of a list or a float64, and by nothing else. The
-// fraction is wanted then.
-func (m *fixer) averaged(name string) bool {
-	divided, other := false, false
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		b, ok := n.(*ast.BinaryExpr)
-		if !ok || b.Op != token.QUO && b.Op != token.REM || !uses(b.X, name) {
-			return true
-		}
-		by := strings.TrimPrefix(m.text(b.Y), "float64(")
-		if b.Op == token.QUO && (strings.HasPrefix(by, "len(") || isFloat(m.Info.TypeOf(b.Y))) {
-			divided = true
-		} else {
-			other = true
-		}
-		return true
-	})
-	return divided && !other
-}
-
 // mixed repairs x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
-	case m.repeated(n), m.refusedBool(n), m.inWords(n):
+	case m.repeated(n), m.refusedBool(n), m.inWords(n), m.comparedWithNil(n), m.uncalled(n), m.itoa(n),
+		m.fractionalOperand(n):
 		return true
 	case n.Op == token.REM:
 		return m.remainder(n)
@@ -104,6 +77,8 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		from, to := m.Info.Types[side[0]], m.Info.TypeOf(side[1])
 		switch {
+		case from.Type != nil && to != nil && m.isPointerTo(from.Type, to):
+			return m.convert(side[0], to)
 		case isDuration(to):
 			return n.Op == token.MUL && m.times(side[0], side[1])
 		case isEmptyInterface(from.Type) && !isEmptyInterface(to):
@@ -218,6 +193,9 @@ func isDuration(t types.Type) bool { return t != nil && types.TypeString(t, nil)
 // remainder repairs x % y of JSON numbers, which must be whole. It leaves a float64 alone if the program divides
 // integers, because it may have been meant as a float64.
 func (m *fixer) remainder(n *ast.BinaryExpr) (done bool) {
+	if m.wholeByUse(n.X) {
+		return true
+	}
 	for _, x := range []ast.Expr{n.X, n.Y} {
 		if t := m.Info.TypeOf(x); isFloat(t) && m.Info.Types[x].Value == nil && !m.divides() || isEmptyInterface(t) {
 			done = m.convert(x, types.Typ[types.Int]) || done
@@ -253,16 +231,35 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	if !ok {
 		return false
 	}
-	if m.repeated(n) || m.comparedTimes(n) {
+	if n.Op == token.LOR || n.Op == token.LAND {
+		return m.truth(n)
+	}
+	if m.repeated(n) || m.comparedTimes(n) || m.uncalled(n) {
 		return true
 	}
 	if n.Op == token.REM {
 		return m.remainder(n)
 	}
 	if isEmptyInterface(m.Info.TypeOf(n.X)) && isEmptyInterface(m.Info.TypeOf(n.Y)) {
-		return m.ordered(n)
+		return m.ordered(n) || m.arithmetic(n)
 	}
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
+}
+
+// truth compares the numbers and texts that are conditions beside || and &&, and takes JSON values for booleans.
+func (m *fixer) truth(n *ast.BinaryExpr) (done bool) {
+	for _, x := range []ast.Expr{n.X, n.Y} {
+		switch t := m.Info.TypeOf(x); {
+		case isEmptyInterface(t):
+			done = m.convert(x, types.Typ[types.Bool]) || done
+		case t == nil, isNamed(t), m.Info.Types[x].Value != nil:
+		case isWhole(t):
+			done = m.fix("a condition says what it compares", m.after(x, " != 0")) || done
+		case isPlainString(t):
+			done = m.fix("a condition says what it compares", m.after(x, ` != ""`)) || done
+		}
+	}
+	return done
 }
 
 // condition repairs if x where x is a JSON value, an integer or a string.

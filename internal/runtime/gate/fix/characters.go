@@ -1,0 +1,118 @@
+package fix
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+)
+
+// counts reports whether an int is a count or a digit, and so no character's number: a length, a remainder of a small
+// number, or a variable that only starts at a small number and is counted up.
+func (m *fixer) counts(x ast.Expr) bool {
+	switch e := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		return isName(e.Fun, "len")
+	case *ast.BinaryExpr:
+		by := m.Info.Types[e.Y].Value
+		if e.Op != token.REM || by == nil || by.Kind() != constant.Int {
+			return false
+		}
+		n, exact := constant.Int64Val(by)
+		return exact && n > 0 && n <= 36
+	}
+	v := m.variable(x)
+	def, value := m.definition(v)
+	if v == nil || def == nil || !isBasic(v.Type(), types.Int) {
+		return false
+	}
+	if small(value) {
+		return m.countedUp(v)
+	}
+	_, isRem := ast.Unparen(value).(*ast.BinaryExpr)
+	return value != nil && m.setOnce(v, def) && (isRem || isLength(value)) && m.counts(value)
+}
+
+func isLength(x ast.Expr) bool {
+	c, ok := ast.Unparen(x).(*ast.CallExpr)
+	return ok && isName(c.Fun, "len")
+}
+
+// small reports whether a value is the literal 0 or 1, or none is given.
+func small(x ast.Expr) bool { return x == nil || isNumber(x, "0") || isNumber(x, "1") }
+
+// countedUp reports whether a variable is set to 0 or 1 and counted up, and nothing else.
+func (m *fixer) countedUp(v *types.Var) bool {
+	stepped := false
+	for _, id := range m.usesOf(v) {
+		switch p := m.parents[id].(type) {
+		case *ast.IncDecStmt:
+			stepped = true
+		case *ast.UnaryExpr:
+			if p.Op == token.AND {
+				return false
+			}
+		case *ast.AssignStmt:
+			for i, l := range p.Lhs {
+				if l != ast.Expr(id) {
+					continue
+				}
+				if len(p.Lhs) != len(p.Rhs) || !small(p.Rhs[i]) {
+					return false
+				}
+				stepped = stepped || p.Tok == token.ADD_ASSIGN
+			}
+		}
+	}
+	return stepped
+}
+
+// textOfCounts writes string(count) of an int that counts as strconv.Itoa(count): no count is a character's number.
+func (m *fixer) textOfCounts() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if ok && len(c.Args) == 1 && isName(c.Fun, "string") && m.Info.Types[c.Fun].IsType() &&
+			isBasic(m.Info.TypeOf(c.Args[0]), types.Int) && m.Info.Types[c.Args[0]].Value == nil &&
+			m.counts(c.Args[0]) {
+			m.fix("the text of a number is strconv.Itoa", m.replace(c.Fun, "strconv.Itoa"))
+		}
+		return true
+	})
+}
+
+// shifted converts an int that is counted from a character to one: 'a' + (int(c-'a')+n)%26.
+func (m *fixer) shifted(x ast.Expr, from, to types.Type) string {
+	sum, ok := ast.Unparen(x).(*ast.BinaryExpr)
+	if !ok || !isBasic(from, types.Int) || !isRune(to) && !isBasic(to, types.Uint8) || !hasCharacter(sum) {
+		return ""
+	}
+	if isRune(to) {
+		return "rune(" + m.text(x) + ")"
+	}
+	return "byte(" + m.text(x) + ")"
+}
+
+// hasCharacter reports whether a sum or difference has a character literal as a summand.
+func hasCharacter(x ast.Expr) bool {
+	if isChar(x) {
+		return true
+	}
+	b, ok := ast.Unparen(x).(*ast.BinaryExpr)
+	return ok && (b.Op == token.ADD && (hasCharacter(b.X) || hasCharacter(b.Y)) || b.Op == token.SUB &&
+		hasCharacter(b.X) && !hasCharacter(b.Y))
+}
+
+// droppedCharacter returns -1 from the function of strings.Map where the program returns an empty text for a character.
+func (m *fixer) droppedCharacter(x ast.Expr) bool {
+	r, ok := m.parents[x].(*ast.ReturnStmt)
+	v := m.Info.Types[x].Value
+	if !ok || len(r.Results) != 1 || v == nil || v.Kind() != constant.String || constant.StringVal(v) != "" {
+		return false
+	}
+	f := m.literalAround(r)
+	if f == nil {
+		return false
+	}
+	c, ok := m.parents[f].(*ast.CallExpr)
+	return ok && m.callee(c) == "strings.Map" && m.fix("strings.Map leaves out what is -1", m.replace(x, "-1"))
+}
