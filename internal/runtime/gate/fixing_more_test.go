@@ -63,6 +63,9 @@ func TestFixHabits(t *testing.T) {
 		{"a shifted character", program("strings", "", `n := 3; var b strings.Builder; for _, c := range "abc" { b.WriteRune('a' + (c-'a'+n)%26) }; return b.String(), nil`), "b.WriteRune(rune('a' + (int(c-'a')+n)%26))"},
 		{"a character left out", program("strings", "", `return strings.Map(func(r rune) rune { if r == '.' { return "" }; return r }, "a.b"), nil`), "return -1"},
 
+		{"a byte for a character", program("unicode", "", `s := "aB"; n := 0; for i := 0; i < len(s); i++ { if unicode.IsUpper(s[i]) { n++ } }; return n, nil`), "unicode.IsUpper(asciiOf(s[i]))"},
+		{"a bool for a number", run(`a := len(call.Args) > 0; b := !a; return int(a) + int(b), nil`), "oneOrZero(a) + oneOrZero(b)"},
+
 		// JSON.
 		{"a length", run(`return len(call.Arg(0, "x")), nil`), "lengthOfJSON("},
 		{"characters of a text", run(`s := call.Arg(0, "s"); n := 0; for i := 0; i < len(s); i++ { if s[i] == 'a' { n++ } }; return n, nil`), `recurgent.Must(s, "").(string)[i] == 'a'`},

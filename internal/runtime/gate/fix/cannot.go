@@ -41,7 +41,7 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 		m.reversedOrder(c)) {
 		return true
 	}
-	if m.readNumber(x) {
+	if m.readNumber(x) || m.ascii(x) {
 		return true
 	}
 	to := m.wanted(x)
@@ -126,6 +126,9 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 		case *ast.IndexExpr:
 			return m.argsByName(p, l)
 		}
+	}
+	if m.countedBool(path) {
+		return true
 	}
 	c, ok := nearest(path, func(c *ast.CallExpr) bool {
 		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() &&

@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"strings"
 )
 
 // counts reports whether an int is a count or a digit, and so no character's number: a length, a remainder of a small
@@ -115,4 +116,44 @@ func (m *fixer) droppedCharacter(x ast.Expr) bool {
 	}
 	c, ok := m.parents[f].(*ast.CallExpr)
 	return ok && m.callee(c) == "strings.Map" && m.fix("strings.Map leaves out what is -1", m.replace(x, "-1"))
+}
+
+// These functions are added to a program that takes a byte of a text for a character, and a bool for a number.
+const (
+	asciiOf = `func asciiOf(b byte) rune { // a byte of a text that is a character of its own
+	if b >= 128 {
+		panic("a byte of a text is no character beyond ASCII")
+	}
+	return rune(b)
+}`
+	oneOrZero = `func oneOrZero(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}`
+)
+
+// ascii passes a byte of a text to a function of characters. The run fails where the byte is a part of a character.
+func (m *fixer) ascii(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	if !ok || !strings.HasPrefix(m.callee(c), "unicode.") || !isBasic(m.Info.TypeOf(x), types.Uint8) ||
+		isNamed(m.Info.TypeOf(x)) || len(m.edits) > 0 {
+		return false
+	}
+	edits, ok := m.given("asciiOf", asciiOf)
+	return ok && m.fix(clip(m.text(x))+" is a byte: it is a character in ASCII alone", append(edits,
+		m.before(x, "asciiOf("), m.after(x, ")"))...)
+}
+
+// countedBool converts int(b) of a bool, which is 1 or 0.
+func (m *fixer) countedBool(path []ast.Node) bool {
+	c, ok := nearest(path, func(c *ast.CallExpr) bool {
+		return len(c.Args) == 1 && isName(c.Fun, "int") && isBasic(m.Info.TypeOf(c.Args[0]), types.Bool)
+	})
+	if !ok || len(m.edits) > 0 {
+		return false
+	}
+	edits, ok := m.given("oneOrZero", oneOrZero)
+	return ok && m.fix("int of a bool is 1 or 0", append(edits, m.replace(c.Fun, "oneOrZero"))...)
 }
