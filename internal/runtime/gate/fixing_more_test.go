@@ -91,6 +91,7 @@ func TestFixHabits(t *testing.T) {
 		{"the layout last", program("time", "", `t, err := time.Parse(call.Arg(0, "d").(string), "2006-01-02"); if err != nil { return nil, recurgent.Fail("invalid_input", "d") }; return t.Year(), nil`), `time.Parse("2006-01-02", call.Arg(0, "d").(string))`},
 		{"wrong input", program("errors", "", `if len(call.Args) == 0 { return nil, errors.New("invalid expression") }; return 1, nil`), `recurgent.Fail("invalid_input", "invalid expression")`},
 		{"a list that a struct leaves out", program("", "type result struct { valid bool; problems []string }", `r := result{valid: true}; if len(call.Args) > 1 { r.problems = append(r.problems, "a") }; return r, nil`), "Problems: []string{}"},
+		{"a part of a hundred", run(`p := call.Arg(0, "p").(int); total := 80.0; return total * (1 - p/100), nil`), "1 - float64(p)/100"},
 		{"a sum that starts at 0", run(`total := 0; for _, x := range []float64{1.5} { total = total + x*2 }; return total, nil`), "total := 0.0"},
 	} {
 		fixed := g.Fix(c.source, report.Terms{})

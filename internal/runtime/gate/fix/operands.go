@@ -157,13 +157,25 @@ func (m *fixer) ofFraction(path []ast.Node) bool {
 				!types.Identical(m.Info.TypeOf(b.X), types.Typ[types.Int]) {
 				return true
 			}
-			if l, ok := ast.Unparen(b.Y).(*ast.BasicLit); ok && l.Kind == token.FLOAT && !m.quotient(b.X) {
+			if l, ok := ast.Unparen(b.Y).(*ast.BasicLit); ok && (l.Kind == token.FLOAT || m.ofPercent(b)) &&
+				!m.quotient(b.X) {
 				done = m.convert(b.X, types.Typ[types.Float64]) || done
 			}
 			return true
 		})
 	}
 	return done
+}
+
+// ofPercent reports whether a quotient is the p/100 of 1 - p/100 or 1 + p/100. In integers that would be 0 or 1.
+func (m *fixer) ofPercent(b *ast.BinaryExpr) bool {
+	p := m.parents[b]
+	if paren, ok := p.(*ast.ParenExpr); ok {
+		p = m.parents[paren]
+	}
+	sum, ok := p.(*ast.BinaryExpr)
+	return ok && isNumber(ast.Unparen(b.Y), "100") && (sum.Op == token.ADD || sum.Op == token.SUB) &&
+		(isNumber(sum.X, "1") || sum.Op == token.ADD && isNumber(sum.Y, "1"))
 }
 
 // times repairs n * time.Hour for a whole number n.
