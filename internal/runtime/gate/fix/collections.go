@@ -69,13 +69,13 @@ const (
 	return string(list)
 }`
 	paddedLeft = `func paddedLeft(s string, width int, with string) string {
-	for len([]rune(s)) < width {
+	for with != "" && len([]rune(s)) < width {
 		s = with + s
 	}
 	return s
 }`
 	paddedRight = `func paddedRight(s string, width int, with string) string {
-	for len([]rune(s)) < width {
+	for with != "" && len([]rune(s)) < width {
 		s += with
 	}
 	return s
