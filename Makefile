@@ -24,9 +24,9 @@ RACED := $(addprefix ./internal/,runtime runtime/catalog runtime/fetch runtime/s
 RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|Import.*|TornLogs|Damaged.*|DirectoryInTheWay|AuditReadsTheSameOfALongTrail|SchemaVersions|StrictFormsAreReadBack|Shapes.*|MaskerCuts|ScopesAndDocumentAgree)$$
 
 # What .ci/run runs of the suites that need more than Go: the conformance suite and five smokes on a PostgreSQL, a page of the console, and a smoke
-# of each kind of client: of MCP, of the OpenAI form, generated from the document, Prometheus.
+# of each kind of client: of MCP, of the OpenAI form, generated from the document, ours for Python and TypeScript, Prometheus.
 SMOKES_POSTGRES := ^(TestStore|TestTwoStoresCount|TestCopiesAreTheSame|TestOrder|TestStoresMove|TestNoStoreIsMadeByReading)$$
-SMOKES_OPS      := ^(TestOpsFreshDaemon|TestOpsInspector|TestOpsAgentLoop|TestOpsTypeScriptExample|TestOpsMetricsPassPromtool)$$
+SMOKES_OPS      := ^(TestOpsFreshDaemon|TestOpsInspector|TestOpsAgentLoop|TestOpsTypeScriptExample|TestOpsKeptConnections|TestOpsTypeScriptClient|TestOpsMetricsPassPromtool)$$
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test test-all test-long smoke-postgres smoke-ops race lint flaky vulncheck mutate fuzz bench bench-kernels bench-goals bench-scale size dist generate docs image clients clean

@@ -14,7 +14,7 @@ import (
 )
 
 // errStrange means that a response has a good status but unexpected content.
-var errStrange = errors.New("the reply is not what a recurgentd answers")
+var errStrange = errors.New("the reply is not in recurgentd's format")
 
 // strange returns errStrange with the path of the request.
 func strange(r *http.Response) error {

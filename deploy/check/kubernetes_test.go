@@ -45,7 +45,7 @@ type cluster struct {
 }
 
 // deployed builds a kustomization as kubectl -k does, and decodes every object strictly into its type: an unknown
-// field, a field of another type and one that is there twice are errors.
+// field, a field of another type and one that appears twice are errors.
 func deployed(t *testing.T, dir string) cluster {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)

@@ -91,7 +91,7 @@ func ParseTokens(data []byte) (*Tokens, error) {
 		}
 		o := owner{t.Namespace, t.Name}
 		if owners[o] || digests[t.SHA256] {
-			return nil, fmt.Errorf("line %d: the name or the token is there twice", number)
+			return nil, fmt.Errorf("line %d: the name or the token appears twice", number)
 		}
 		owners[o], digests[t.SHA256] = true, true
 		tokens = append(tokens, t)
@@ -124,7 +124,7 @@ func parseToken(fields []string) (t Token, err error) {
 	for _, f := range fields[2:] {
 		name, value, _ := strings.Cut(f, "=")
 		if given[name] {
-			return t, errors.New("a setting is there twice")
+			return t, errors.New("a setting appears twice")
 		}
 		given[name] = true
 		if err := t.set(name, value); err != nil {

@@ -94,7 +94,7 @@ func (f *Interface) Validate() error {
 		}
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
 			if seen[name] {
-				return fmt.Errorf("parameters[%d]: the name %q is there twice", i, name)
+				return fmt.Errorf("parameters[%d]: the name %q appears twice", i, name)
 			}
 			seen[name] = true
 		}

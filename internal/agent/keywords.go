@@ -26,7 +26,7 @@ func KeywordArguments(kwargs json.RawMessage) (json.RawMessage, error) {
 		case strings.TrimSpace(name) != name:
 			refused = keywordError(key, "a keyword "+outerSpace)
 		case seen[name]:
-			refused = keywordError(key, "the keyword is there twice: Unicode has several forms of it")
+			refused = keywordError(key, "the keyword appears twice: Unicode has several forms of it")
 		}
 		seen[name] = true
 		changed = changed || name != key

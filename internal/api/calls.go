@@ -166,7 +166,7 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	}
 	var p *Problem
 	if errors.As(err, &p) {
-		p.Detail = "the call has ended; its reply did not get a turn because too many large ones wait for their readers"
+		p.Detail = "the call has ended, but its reply could not be sent: too many large replies wait to be read"
 		p.Hint = "GET /v1/calls/" + res.CallID +
 			" has its outcome; or send the request again with the same Idempotency-Key, where it had one."
 		p.Meta = map[string]any{"call_id": res.CallID}
@@ -379,7 +379,7 @@ func idempotencyKey(values []string) (string, error) {
 		return "", fault(codeKeyInvalid, "the Idempotency-Key "+detail, "").in("header:Idempotency-Key", detail)
 	}
 	if len(values) != 1 {
-		return bad("is there more than once")
+		return bad("appears more than once")
 	}
 	key := values[0]
 	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {

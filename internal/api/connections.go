@@ -186,11 +186,11 @@ func (f *fields) secret(v []byte, q *operator.ConnectionPut) {
 			f.text("/auth/secret/file", value, &q.Source.File)
 		default:
 			// do not quote the name: it may be the secret
-			f.bad("/auth/secret", "has another member than env and file", "")
+			f.bad("/auth/secret", "has members other than env and file", "")
 		}
 		return nil
 	})
 	if (q.Source.Env == "") == (q.Source.File == "") {
-		f.bad("/auth/secret", "must have one of env and file", "")
+		f.bad("/auth/secret", "must have either env or file", "")
 	}
 }

@@ -15,7 +15,7 @@ import (
 const knownConnection = "weather"
 
 func connection1() operator.ConnectionView {
-	v := operator.ConnectionView{SecretSet: true, Problem: "its secret cannot be opened"}
+	v := operator.ConnectionView{SecretSet: true, Problem: "its secret cannot be decrypted"}
 	v.Connection = agent.Connection{Name: knownConnection, Hosts: []string{"api.example.org"}, Methods: []string{"GET"},
 		Roles: []string{"*"}, CreatedAt: at, UpdatedAt: at, Revision: 3}
 	v.Auth.Type, v.Auth.Secret = agent.AuthBearer, &operator.SecretSource{Env: "RECURGENT_SECRET_X"}

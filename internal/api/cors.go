@@ -33,11 +33,11 @@ func CheckOrigin(origin string) error {
 	}
 	if u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin ||
 		strings.Contains(origin, "*") {
-		return errors.New("an origin has a scheme and a host, in small letters and without a path")
+		return errors.New("an origin is a scheme and a host in lower case, without a path")
 	}
 	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" ||
 		strings.HasSuffix(u.Host, ":") {
-		return fmt.Errorf("browsers leave the port of %s out", u.Scheme)
+		return fmt.Errorf("leave out the default port of %s, as browsers do", u.Scheme)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (f *fields) err() error {
 			Detail: strings.TrimSpace(f.errs[0].Pointer + " " + f.errs[0].Detail), Hint: hintOf(f.errs[0]),
 			Errors: f.errs}
 	}
-	p := fault(codeInvalid, strconv.Itoa(len(f.errs))+" things are wrong with the body", "")
+	p := fault(codeInvalid, strconv.Itoa(len(f.errs))+" mistakes in the body", "")
 	p.Errors = f.errs
 	return p
 }
@@ -151,7 +151,7 @@ func (f *fields) number(pointer string, v []byte, into **float64) {
 	case strict.Kind(v) != "a number":
 		f.wrongKind(pointer, "a number", v)
 	case json.Unmarshal(v, into) != nil:
-		f.bad(pointer, "is too large a number", "")
+		f.bad(pointer, "is too large", "")
 	}
 }
 
@@ -240,7 +240,8 @@ func (f *fields) stringMap(base string, v []byte, limit int) map[string]string {
 		case !ok:
 			f.wrongKind(strict.Pointer(base, string(name)), "a string", value)
 		case len(name) > 200 || len(text) > 4000:
-			f.bad(strict.Pointer(base, string(name)), "has a name over 200 bytes or a text over 4000", "")
+			f.bad(strict.Pointer(base, string(name)),
+				"has a name of more than 200 bytes or a text of more than 4000", "")
 		default:
 			m[string(name)] = text
 		}

@@ -88,7 +88,7 @@ func (f *fields) names(at string, v []byte) []string {
 	}
 	all := []string{}
 	if json.Unmarshal(v, &all) != nil {
-		f.wrongKind(at, "an array of texts", v)
+		f.wrongKind(at, "an array of strings", v)
 	}
 	return all
 }

@@ -38,7 +38,7 @@ func (s *server) forwarded(r *http.Request) bool {
 func sentFor(r *http.Request) (p access.Principal, err error) {
 	values := r.Header[principalHeader]
 	if len(values) != 1 {
-		return p, fault(codeUnauthenticated, "a forwarded request says not who sends it", "")
+		return p, fault(codeUnauthenticated, "the forwarded request lacks a principal", "")
 	}
 	data, err := base64.RawURLEncoding.DecodeString(values[0])
 	if err == nil {

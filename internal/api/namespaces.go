@@ -47,7 +47,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 	name, named := w.who.Namespace, false
 	if given := r.Header[namespaceHeader]; len(given) > 0 {
 		if len(given) > 1 {
-			return fault(codeParameter, "the header "+namespaceHeader+" is there more than once",
+			return fault(codeParameter, "the header "+namespaceHeader+" appears more than once",
 				"").in("header:"+namespaceHeader, "more than one")
 		}
 		if name = agent.Namespace(given[0]); name.Validate() != nil {
@@ -81,7 +81,7 @@ func badNamespace(at string, name agent.Namespace) error {
 func noNamespace(err error, name agent.Namespace) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fault(codeNotFound, "there is no namespace "+strconv.Quote(string(name)),
-			"PUT /v1/namespaces/"+string(name)+" makes it, GET /v1/namespaces lists those that there are.")
+			"PUT /v1/namespaces/"+string(name)+" creates it, GET /v1/namespaces lists all.")
 	}
 	return err
 }
@@ -195,7 +195,7 @@ func (s *server) deleteNamespace(w *reply, r *http.Request) error {
 	}
 	err = s.o.Namespaces.EraseNamespace(r.Context(), name, reason, w.owner)
 	if errors.Is(err, store.ErrDefault) {
-		return fault(codeConflict, err.Error(), "Delete its tools and sessions, or begin with another data directory.")
+		return fault(codeConflict, err.Error(), "Delete its tools and sessions, or start with another data directory.")
 	}
 	if err != nil {
 		return noNamespace(err, name)

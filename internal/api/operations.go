@@ -45,7 +45,7 @@ type table struct {
 func (t *table) add(id string, of demand, route string, h handler, traits ...trait) {
 	method, pattern, _ := strings.Cut(route, " ")
 	if _, twice := t.rows[id]; twice || id == "" || of.needs == 0 || of.about == 0 {
-		t.err = fmt.Errorf("api: the operation %q of %s has no scope, no subject, or is there twice", id, route)
+		t.err = fmt.Errorf("api: the operation %q of %s has no scope, no subject, or appears twice", id, route)
 	}
 	o := operation{id, of, method, pattern, slices.Contains(traits, audited)}
 	t.rows[id] = o

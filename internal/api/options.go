@@ -68,7 +68,7 @@ func (o Options) validate() error {
 	case o.MaxBody < 1:
 		return errors.New("api: MaxBody must be at least 1")
 	case o.MaxBodies < o.MaxBody+smallBody:
-		return errors.New("api: MaxBodies must hold one body, and 65536 bytes more")
+		return errors.New("api: MaxBodies must be at least MaxBody and 65536 bytes more")
 	case o.MaxReplies < largeReply || o.Stall <= 0 || o.Recheck <= 0 || o.Forward <= 0:
 		return errors.New("api: MaxReplies must be at least 65536, and Stall, Recheck and Forward be set")
 	case o.MaxCalls < 1 || o.MaxStreams < 1 || o.Now == nil:

@@ -264,9 +264,9 @@ func (s *server) noRoute(w *reply, r *http.Request) error {
 	path, hint := r.URL.EscapedPath(), ""
 	switch {
 	case strings.HasPrefix(path, "/v1/v1/"):
-		hint = "One /v1 is too many: the address of the daemon ends before it."
+		hint = "Remove one /v1: the daemon's address ends before it."
 	case !strings.HasPrefix(path, "/v1/") && path != mcpPath && !strings.HasPrefix(path, "/."):
-		hint = "Paths of the interface begin with /v1, such as /v1/sessions. GET /openapi.yaml lists all."
+		hint = "Paths begin with /v1, such as /v1/sessions. GET /openapi.yaml lists all."
 	}
 	return fault(codeNoRoute, "there is nothing at "+path, hint)
 }

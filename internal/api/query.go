@@ -45,7 +45,7 @@ func (q *query) text(name string) string {
 	q.known = append(q.known, name)
 	given := q.values[name]
 	if len(given) > 1 {
-		q.bad(name, "is there more than once")
+		q.bad(name, "appears more than once")
 	}
 	if len(given) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func (q *query) limit() int { return q.integer("limit", defaultLimit, 1, maxLimi
 func (q *query) cursor(prefix string) string {
 	v := q.text("after")
 	if v != "" && (!strings.HasPrefix(v, prefix) || !goodID(v)) {
-		q.bad("after", "is not a cursor of this list: take the next_cursor of the page before, or begin without it")
+		q.bad("after", "is not a cursor of this list: send the next_cursor of the previous page, or leave it out")
 	}
 	return v
 }

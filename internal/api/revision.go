@@ -17,7 +17,7 @@ const mustExist = store.AnyRevision - 1
 func wantedRevision(r *http.Request, least int64) (int64, error) {
 	for _, name := range []string{"If-Match", "If-None-Match"} {
 		if len(r.Header[name]) > 1 {
-			return 0, fault(codeParameter, name+" is there more than once", "").in("header:"+name, "must be there once")
+			return 0, fault(codeParameter, name+" appears more than once", "").in("header:"+name, "must appear once")
 		}
 	}
 	if none := r.Header.Get("If-None-Match"); none != "" {

@@ -281,7 +281,7 @@ func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait
 		w.act(access.Local())
 		if !s.localHost(r.Host) {
 			return fault(codeHost, "the request names a host which is not this machine",
-				"speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
+				"use localhost, 127.0.0.1 or [::1], or configure access tokens")
 		}
 	} else if needs != anyone {
 		who, err := s.authenticate(w, r)

@@ -57,6 +57,7 @@ type heldCalls struct {
 	ends  map[string]chan struct{}           // guarded by mu
 	done  map[string]chan runtime.CallResult // guarded by mu
 	deaf  chan struct{}                      // closed when streams may listen; nil: they may at once
+	stays bool                               // calls go on without their clients
 }
 
 func (h *heldCalls) begin(method string) chan struct{} {
@@ -70,6 +71,9 @@ func (h *heldCalls) begin(method string) chan struct{} {
 }
 
 func (h *heldCalls) Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
+	if h.stays {
+		ctx = context.WithoutCancel(ctx)
+	}
 	select {
 	case <-h.begin(q.Method):
 		return runtime.CallResult{Body: []byte(`{}`), CallID: knownCall, OK: true}, nil
@@ -331,6 +335,34 @@ func TestQueueOfOneOwner(t *testing.T) {
 		all.Wait()
 		if n, waiting := c.server.shares.calls.Used(); n != 0 || waiting != 0 {
 			t.Errorf("%d calls are still counted", n)
+		}
+	})
+}
+
+// A call that goes on without its client keeps its place among the calls until its end.
+func TestLeftCallsKeepTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, func(o *Options) { o.MaxCalls = 2 })
+		c.calls.stays = true
+		c.people.set(access.Principal{Name: "ann"})
+		ctx, hangUp := context.WithCancel(t.Context())
+		first, second := c.call(ctx, "ann", "a"), c.call(ctx, "ann", "b")
+		hangUp()
+		synctest.Wait()
+		refused := <-c.call(t.Context(), "ann", "c")
+		if refused.Code != 429 || !strings.Contains(refused.Body.String(), `"code":"queue_full"`) {
+			t.Errorf("one too many: %d %s", refused.Code, refused.Body)
+		}
+		c.calls.end("a")
+		<-first
+		third := c.call(t.Context(), "ann", "d")
+		c.wantBegun("after the end of one that was left", "a", "b", "d")
+		c.calls.end("b")
+		c.calls.end("d")
+		<-second
+		<-third
+		if n, _ := c.server.shares.calls.Used(); n != 0 {
+			t.Errorf("%d calls still count", n)
 		}
 	})
 }

@@ -44,10 +44,10 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 		q.bad("q", "has more than "+strconv.Itoa(maxWords)+" bytes")
 	}
 	if format != "" && words+sort != "" {
-		q.bad("format", "cannot stand beside q or sort")
+		q.bad("format", "cannot be combined with q or sort")
 	}
 	if held != nil && format != formatOpenAI && format != formatResponses {
-		q.bad("strict", "is for format="+formatOpenAI+" and format="+formatResponses)
+		q.bad("strict", "needs format="+formatOpenAI+" or format="+formatResponses)
 	}
 	if err := q.err(); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 // noPlace returns the problem of a cursor that this list cannot have issued, if err is one.
 func noPlace(q *query, err error) error {
 	if errors.Is(err, overview.ErrCursor) {
-		q.bad("after", "is not a cursor of this list: take the next_cursor of the page before, or begin without it")
+		q.bad("after", "is not a cursor of this list: send the next_cursor of the previous page, or leave it out")
 		return q.err()
 	}
 	return err
@@ -152,7 +152,7 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 		if errors.As(err, &bad) {
 			f.bad(at, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters, no white space at their ends")
 		} else if _, twice := m[method]; twice {
-			f.bad(at, "is there twice: Unicode has several forms of the name", "")
+			f.bad(at, "appears twice: Unicode has several forms of the name", "")
 		}
 		if c := f.contract(at, value); c != nil {
 			m[method] = *c

@@ -78,13 +78,14 @@ func (o *Options) checkIssuer() (err error) {
 			"oidc-namespace-claim": o.OIDCNamespaceClaim != "", "oidc-rate": o.OIDCRate != "",
 			"oidc-concurrency": o.OIDCConcurrency != 0} {
 			if given {
-				return refuse(name, "is set, but not --oidc-issuer")
+				return refuse(name, "needs --oidc-issuer, which is not set")
 			}
 		}
 		return nil
 	}
 	if o.OIDCAudience == "" {
-		return refuse("oidc-audience", "is required with --oidc-issuer: without it tokens for others would work here")
+		return refuse("oidc-audience",
+			"is required with --oidc-issuer: without it, tokens for other services would be accepted")
 	}
 	if o.OIDCConcurrency < 0 || o.OIDCConcurrency > access.MaxConcurrency {
 		return refuse("oidc-concurrency", "must be 1 to 1000000, or 0 for no limit, got %d", o.OIDCConcurrency)
@@ -186,7 +187,8 @@ func (o *Options) checkListen() error {
 		return refuse("listen", "%q is not a port number from 0 to 65535", port)
 	}
 	if !o.Guarded() && !loopback(host) {
-		return refuse("listen", "%s can be reached from other machines; that needs --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:%s", o.Listen, port)
+		return refuse("listen", "%s can be reached from other machines: set --auth-tokens-file or --oidc-issuer, "+
+			"or listen on 127.0.0.1:%s", o.Listen, port)
 	}
 	for _, h := range o.AllowedHosts {
 		if h == "" || strings.ContainsAny(h, "/ \t") {
@@ -210,7 +212,7 @@ func (o *Options) checkOrigins() error {
 			}
 		} else if !o.Guarded() || len(o.CORSOrigins) > 1 {
 			return refuse("cors-origins",
-				"* lets every web page ask: it needs --auth-tokens-file or --oidc-issuer, and no other origin beside it")
+				"* admits every web page: it needs --auth-tokens-file or --oidc-issuer, and no other origin with it")
 		}
 	}
 	return nil

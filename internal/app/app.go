@@ -165,7 +165,7 @@ func (a *App) renamed(o Options) Options {
 		o.Engine = report.EngineGo
 	}
 	if o.Native != "" {
-		a.log.Warn().Msg("--native has no effect any more: programs are compiled as --engine says")
+		a.log.Warn().Msg("--native no longer has an effect: --engine sets how programs run")
 	}
 	return o
 }
@@ -179,9 +179,9 @@ func (a *App) onStop(name string, undo func(context.Context) error) {
 func (a *App) listen(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		hint := "name another --listen"
+		hint := "set another --listen"
 		if errors.Is(err, syscall.EADDRINUSE) {
-			hint = "stop what holds it, or " + hint
+			hint = "stop the process that uses it, or " + hint
 		}
 		return fmt.Errorf("cannot listen on %s: %w; %s", address, cause(err), hint)
 	}

@@ -183,7 +183,8 @@ func TestNewUndoesWhatItMade(t *testing.T) {
 	holder := start(t, o)
 	taken := options(t)
 	taken.Listen = holder.Addr()
-	if _, err := app.New(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "stop what holds it") {
+	if _, err := app.New(t.Context(), taken); err == nil ||
+		!strings.Contains(err.Error(), "stop the process that uses it") {
 		t.Errorf("a taken port: %v", err)
 	}
 	free := apptest.Address(t)

@@ -267,7 +267,7 @@ func (w *watched) look(now bool) {
 		f.taken(err)
 		if err != nil {
 			w.log.Error().Err(err).Str("file",
-				f.name).Msg("the changed file is refused; what it held before stays in use")
+				f.name).Msg("the changed file is invalid; its previous content stays in use")
 		} else {
 			w.log.Info().Str("file", f.name).Msg("the changed file is in use")
 		}

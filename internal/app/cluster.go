@@ -36,7 +36,7 @@ func (o *Options) checkCluster() (err error) {
 	for name, value := range map[string]string{"cluster-listen": o.ClusterListen, "cluster-ca": o.ClusterCA,
 		"cluster-cert": o.ClusterCert, "cluster-key": o.ClusterKey} {
 		if o.Advertise == "" && value != "" {
-			return refuse(name, "is set, but not --advertise")
+			return refuse(name, "needs --advertise, which is not set")
 		}
 		if o.Advertise != "" && value == "" && name != "cluster-listen" {
 			return refuse(name, "is required with --advertise")
@@ -74,7 +74,7 @@ func (o *Options) clusterListen() string {
 func readIdentity(contents ...[]byte) (certificate, error) {
 	c, err := readCertificate(contents...)
 	if err == nil && len(cluster.Names(c.Leaf)) == 0 {
-		err = errors.New("has no name, which replicas have in common: a DNS name, URI or common name")
+		err = errors.New("has no name for the replicas to share: a DNS name, URI or common name")
 	}
 	return c, err
 }
@@ -103,7 +103,7 @@ func (a *App) openCluster(ctx context.Context, o Options, p *parts) error {
 	if o.Advertise != "" {
 		l, err := net.Listen("tcp", o.clusterListen())
 		if err != nil {
-			return fmt.Errorf("cannot listen on %s for other replicas: %w; name another --cluster-listen",
+			return fmt.Errorf("cannot listen on %s for other replicas: %w; set another --cluster-listen",
 				o.clusterListen(), cause(err))
 		}
 		a.onStop("the replicas' listener", func(context.Context) error { return closeListener(l) })

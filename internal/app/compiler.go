@@ -89,7 +89,7 @@ func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 		return runtime.Compiling{Toolchain: found.Version, From: found.From()}, nil
 	case o.Engine != report.EngineAuto:
 		return runtime.Compiling{}, refuse("engine",
-			"%s compiles programs, which cannot be done here: %s; take auto, which needs no compiler", o.Engine, why)
+			"%s cannot compile programs here: %s; set auto, which needs no compiler", o.Engine, why)
 	}
 	a.log.Warn().Str("reason", why).Msg("programs are not compiled: only plain ones run")
 	return runtime.Compiling{Why: why}, nil

@@ -38,16 +38,16 @@ func (o *Options) checkStore() error {
 	case o.url != "":
 		return nil
 	case !o.Database() && o.StoreDirect != "":
-		return refuse("store-direct", "is set, but --store is no database")
+		return refuse("store-direct", "is set, but --store is not a database")
 	case !o.Database():
 		return nil
 	case o.Durability != durabilityAlways:
-		return refuse("durability", "is for --store disk; a database has its own")
+		return refuse("durability", "applies to --store disk only; a database has its own setting")
 	}
 	name, url, direct := "store", o.StoreURL, o.StoreDirect
 	if o.StoreFile != "" {
 		if url != storeDisk || direct != "" {
-			return refuse("store-file", "is set beside --store or --store-direct")
+			return refuse("store-file", "cannot be combined with --store or --store-direct")
 		}
 		data, err := readBounded(o.StoreFile)
 		if err != nil {
@@ -62,10 +62,10 @@ func (o *Options) checkStore() error {
 	}
 	if !postgresURL(url) {
 		// do not quote the URL: it may contain a password
-		return refuse(name, "is no URL such as postgres://USER@HOST/NAME")
+		return refuse(name, "is not a URL such as postgres://USER@HOST/NAME")
 	}
 	if direct != "" && !postgresURL(direct) {
-		return refuse("store-direct", "is no URL such as postgres://USER@HOST/NAME")
+		return refuse("store-direct", "is not a URL such as postgres://USER@HOST/NAME")
 	}
 	o.url, o.direct = url, direct
 	return nil

@@ -6,6 +6,11 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
 // The demo recording contains every recorded program verbatim, and marks hand-written ones.
@@ -36,6 +41,35 @@ func TestDemoRecordingIsHonest(t *testing.T) {
 	for _, l := range demo {
 		if l.Origin != "written" && !slices.Contains(models, l) {
 			t.Errorf("%s.%s is neither recorded nor marked as written", l.Role, l.Method)
+		}
+	}
+}
+
+// Every program of the demo recording declares what it takes, and reads all of it: calls that do not fit are refused.
+func TestDemoDeclaresWhatItTakes(t *testing.T) {
+	t.Parallel()
+	g, err := gate.New(gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for data := range bytes.Lines(demoRecording) {
+		var l provider.Line
+		if err := json.Unmarshal(data, &l); err != nil {
+			t.Fatal(err)
+		}
+		name := l.Role + "." + l.Method
+		p, refused := g.Check(l.Code)
+		if refused != nil {
+			t.Errorf("%s: %s", name, refused.Message)
+			continue
+		}
+		takes, err := runtime.Declared(l.Declaration, &p.Facts)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !takes.Binds() || takes.Summary == "" || takes.Open || len(takes.Parameters) != len(l.Listed()) {
+			t.Errorf("%s takes %s and declares %s", name, agent.Encoded(takes), l.Parameters)
 		}
 	}
 }

@@ -106,13 +106,15 @@ func (o *Options) SecretsKey() string {
 func (o *Options) checkSecrets() error {
 	if file := o.SecretsKey(); within(o.DataDir, file) && file != filepath.Join(o.DataDir, store.SecretsKeyFile) {
 		return refuse("secrets-key-file",
-			"must not be in the data directory, whose exports would hold it; leave it out for %s there, which no export holds", store.SecretsKeyFile)
+			"must not be in the data directory: exports would contain it; leave it out to use %s there, which "+
+				"exports omit",
+			store.SecretsKeyFile)
 	}
 	if o.SecretsDir == "" {
 		return nil
 	}
 	if within(o.DataDir, o.SecretsDir) {
-		return refuse("secrets-dir", "must not be in the data directory, whose exports would hold it")
+		return refuse("secrets-dir", "must not be in the data directory: exports would contain it")
 	}
 	if info, err := os.Stat(o.SecretsDir); err != nil {
 		return refuse("secrets-dir", "%s", err)

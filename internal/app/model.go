@@ -58,13 +58,14 @@ func (o *Options) checkModel() error {
 			header, value, ok := splitHeader(line)
 			switch {
 			case !ok:
-				return refuse(name, "a header is NAME=VALUE")
+				return refuse(name, "must be NAME=VALUE")
 			case !httpguts.ValidHeaderFieldName(header) || !httpguts.ValidHeaderFieldValue(value):
-				return refuse(name, "%q is not a header that can be sent", header)
+				return refuse(name, "%q is not a valid header", header)
 			case slices.Contains(ownHeaders, http.CanonicalHeaderKey(header)):
 				return refuse(name, "%s is set by the daemon itself", header)
 			case name == "model-header" && secretHeader(header):
-				return refuse(name, "%s may hold a secret, and other users can read command lines; put it into a file for --model-headers-file", header)
+				return refuse(name, "%s may hold a secret, and other users can read command lines; "+
+					"put it in a file for --model-headers-file", header)
 			}
 		}
 	}
@@ -130,7 +131,7 @@ func (o *Options) checkBaseURL() error {
 		return notURL("openai-base-url", o.OpenAIBaseURL, provider.MaskURL(o.OpenAIBaseURL))
 	}
 	if u.User != nil || u.Fragment != "" {
-		return refuse("openai-base-url", "must have neither user nor fragment")
+		return refuse("openai-base-url", "must not have a user or a fragment")
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (a *App) logModel(o Options) func(*provider.Failure) {
 			return
 		}
 		a.log.Warn().Str("model", model).Str("base_url", address).Int("status", f.Status).Str("error",
-			f.Message).Msg("the model fails; kept programs go on without it")
+			f.Message).Msg("the model fails; stored programs run without it")
 	}
 }
 
@@ -254,7 +255,8 @@ func (s *services) CheckModel(ctx context.Context, owner string) (provider.Check
 }
 
 // demoRecording is the recording that replay uses if none is named. It contains recorded replies of a real model, and
-// hand-written ones for the examples in the documentation.
+// hand-written ones for the examples in the documentation. The recorded ones are from before models declared what a
+// program takes: their programs are as recorded, their declarations are written by hand.
 //
 //go:embed demo.jsonl
 var demoRecording []byte

@@ -198,7 +198,7 @@ func (o *Options) checkProvider() error {
 // checkRecording checks the recording. Replay needs an existing file; record creates one.
 func (o *Options) checkRecording() error {
 	if o.Provider == "record" && o.Recording == "" {
-		return refuse("recording", "names the file that --provider record writes; it is not set")
+		return refuse("recording", "is required with --provider record: the file to write")
 	}
 	if o.Provider != "replay" || o.Recording == "" {
 		return nil
@@ -237,7 +237,7 @@ func (o *Options) checkRunning() error {
 	}
 	for _, h := range o.FetchAllow {
 		if !hostPattern(h) {
-			return refuse("fetch-allow", "%q is none of public, host, host:port, *.domain", h)
+			return refuse("fetch-allow", "%q is not public, host, host:port or *.domain", h)
 		}
 	}
 	if o.FetchMax < leastFetchMax || o.FetchMax > mostFetchMax {
@@ -268,7 +268,7 @@ func (o *Options) checkPolicy() error {
 func (o *Options) checkMetrics() error {
 	const most = 50
 	if len(o.MetricsNamespaces) > most {
-		return refuse("metrics-namespaces", "names %d namespaces, and %d at most may have figures of their own",
+		return refuse("metrics-namespaces", "names %d namespaces; at most %d can have metrics of their own",
 			len(o.MetricsNamespaces), most)
 	}
 	for _, name := range o.MetricsNamespaces {
@@ -306,7 +306,7 @@ func CheckURL(name, text string) error {
 		return notURL(name, text, text)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return refuse(name, "must have neither user, query nor fragment")
+		return refuse(name, "must not have a user, query or fragment")
 	}
 	return nil
 }
@@ -450,11 +450,11 @@ func (o *Options) checkPublicURL() error {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
 		strings.Trim(u.Host, hostCharacters) != "":
 		// do not quote it: it may contain a password
-		return refuse("public-url", "is not the address of a server: %s", such)
+		return refuse("public-url", "is not a server's address: %s", such)
 	case u.User != nil:
-		return refuse("public-url", "must have no user and no password: every client is shown it; %s", such)
+		return refuse("public-url", "must not have a user or a password, because clients see it; %s", such)
 	case strings.ContainsAny(o.PublicURL, "?#"):
-		return refuse("public-url", "must have no query and no fragment: paths are added to it; %s", such)
+		return refuse("public-url", "must not have a query or a fragment, because paths are added to it; %s", such)
 	case u.EscapedPath() != u.Path || strings.ContainsAny(u.Path, "'()*,;$&+=!@\\") || strings.Contains(u.Path, "//") ||
 		u.Path != "" && path.Clean(u.Path) != "/"+strings.Trim(u.Path, "/"):
 		return refuse("public-url", "must have a plain path of letters, digits, dots, - and _: %s", such)

@@ -137,7 +137,8 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 	}
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {
-		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; stop it, or name another --data-dir", o.DataDir)
+		return nil, fmt.Errorf("the data directory %s is in use by another recurgentd; "+
+			"stop it, or set another --data-dir", o.DataDir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the data directory %s: %w", o.DataDir, err)
@@ -151,7 +152,7 @@ func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, erro
 	if provider.WholeURL(o.OpenAIBaseURL) {
 		a.log.Warn().Str("base_url",
 			provider.MaskURL(o.OpenAIBaseURL)).Msg(
-			"the base URL of the model's server ends in /chat/completions, which requests add themselves; it is taken without")
+			"the base URL of the model's server ends in /chat/completions, which requests append; that part is ignored")
 	}
 	po := o.ProviderOptions()
 	po.OpenAI.Changed = a.logModel(o)

@@ -214,7 +214,7 @@ func (d *download) one(ctx context.Context, c *client.Client, root *os.Root, nam
 	sum := sha256.New()
 	err = c.Download(ctx, client.FilePath(f.ID)+"/content", io.MultiWriter(w, sum))
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
-		err = fmt.Errorf("%s came with other bytes than the daemon has", name)
+		err = fmt.Errorf("%s was damaged in transit: its checksum differs from the daemon's; download it again", name)
 	}
 	if err = errors.Join(err, w.Close()); err == nil {
 		err = root.Rename(part, name)

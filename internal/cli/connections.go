@@ -197,7 +197,8 @@ func (sh Shell) readSecret(ctx context.Context, prompt string) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(sh.Stdin, longest))
 	secret := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if err == nil && secret == "" {
-		err = errors.New("standard input holds no secret; pipe it in, or give --secret-env, --secret-file or --keep-secret")
+		err = errors.New("standard input is empty; pipe the secret in, or use --secret-env, --secret-file or " +
+			"--keep-secret")
 	}
 	return secret, err
 }

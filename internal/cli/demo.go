@@ -245,7 +245,7 @@ func (t *story) correction(ctx context.Context) error {
 	}
 	var v operator.JudgedCall
 	if err := json.Unmarshal(data, &v); err != nil {
-		return fmt.Errorf("the verdict is not what a recurgentd answers: %w", err)
+		return fmt.Errorf("the verdict is not in recurgentd's format: %w", err)
 	}
 	if v.Correction.State != agent.CorrectionAdopted {
 		return fmt.Errorf("the correction is %s", text.Correction(v.Correction))

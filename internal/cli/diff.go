@@ -35,8 +35,8 @@ func (t *errand) diff() error {
 		from = all.find(*to.ParentID)
 	}
 	if from == nil || to == nil {
-		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role,
-			a.MethodName))
+		return exitWith(ExitUsage, fmt.Errorf("%s.%s does not have both generations; "+
+			"recurgentd tools lineage lists those it has", a.Role, a.MethodName))
 	}
 	changed := all.changed(from, to)
 	lines := diffLines(strings.Split(text.Printable(from.Code), "\n"), strings.Split(text.Printable(to.Code), "\n"))

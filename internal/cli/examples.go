@@ -163,7 +163,7 @@ func (t *errand) putExamples() error {
 		return exitWith(ExitUsage, errors.New("name a role and a method, or neither"))
 	case len(t.args) == 1 && (f.Role == "" || f.Method == ""):
 		return exitWith(ExitUsage, &examplefile.Error{Path: f.Path,
-			Reason: "names no role and method; name them on the command line or in the file"})
+			Reason: "has no role and method; name them on the command line or in the file"})
 	case len(t.args) == 1:
 		t.args = []string{f.Role, f.Method}
 	case f.Role != "" && f.Role != t.args[0], f.Method != "" && f.Method != t.args[1]:
@@ -284,7 +284,7 @@ func (p *candidateFlags) add(c *cobra.Command) {
 func (p *candidateFlags) body(sh Shell) (map[string]any, error) {
 	switch {
 	case p.code != "" && p.generation != "":
-		return nil, exitWith(ExitUsage, errors.New("--code and --generation exclude each other"))
+		return nil, exitWith(ExitUsage, errors.New("--code and --generation cannot be used together"))
 	case p.generation != "":
 		return map[string]any{"generation": p.generation}, nil
 	case p.code != "":

@@ -83,7 +83,7 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 		r.Hint = cmp.Or(listFor(r.Detail), whatThereIs(cmd), r.Hint)
 	case http.StatusForbidden:
 		if r.Code == "insufficient_scope" { // the daemon's hint explains members that are not shown
-			r.Hint = "who runs the daemon gives tokens their scopes"
+			r.Hint = "the operator of the daemon grants scopes to tokens"
 		}
 	}
 	if foreign {

@@ -76,8 +76,8 @@ func TestHints(t *testing.T) {
 	}{
 		{"tools list", http.StatusUnauthorized,
 			"Send the header Authorization: Bearer TOKEN with a token that the daemon knows.", "RECURGENT_TOKEN"},
-		{"rollback ROLE METHOD", http.StatusUnprocessableEntity, "GET .../generations lists the kept ones",
-			"recurgentd tools lineage ROLE METHOD lists the kept ones"},
+		{"rollback ROLE METHOD", http.StatusUnprocessableEntity, "GET .../generations lists those that are kept",
+			"recurgentd tools lineage ROLE METHOD lists those that are kept"},
 		{"set NAME", http.StatusConflict, "leave If-Match out to make it", ""},
 		{"put FILE", http.StatusUnsupportedMediaType, "send the header Content-Type: application/json", ""},
 		{"put FILE", http.StatusUnprocessableEntity, "a JSON Schema", "a JSON Schema"},
@@ -116,7 +116,7 @@ func TestHintsAtLists(t *testing.T) {
 	}
 	r := &client.Refusal{Status: http.StatusForbidden, Code: "insufficient_scope", Hint: "missing names the scope"}
 	if err := inCommands(&cobra.Command{}, client.New("http://127.0.0.1:1", "", nil), r); err == nil ||
-		r.Hint != "who runs the daemon gives tokens their scopes" {
+		r.Hint != "the operator of the daemon grants scopes to tokens" {
 		t.Errorf("of a scope: %q", r.Hint)
 	}
 }

@@ -120,7 +120,7 @@ func eachRecord(ctx context.Context, c *client.Client, q historyQuery, order str
 			return nil
 		}
 		if *page.Next == after {
-			return fmt.Errorf("the daemon's next_cursor %q is no page further on", after)
+			return fmt.Errorf("the daemon returned the same next_cursor %q again, so the list is incomplete", after)
 		}
 		after = *page.Next
 	}
@@ -132,7 +132,7 @@ func printRecord(out *output, raw json.RawMessage) error {
 	}
 	var r agent.Record
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("a record is not what a recurgentd answers: %w", err)
+		return fmt.Errorf("a record is not in recurgentd's format: %w", err)
 	}
 	asked, end := conversation(r)
 	return out.line("%s\n%s", asked, out.colours().Status(r.OutcomeSummary.Status, end))

@@ -61,7 +61,7 @@ func (f *predictFlags) request(args []string) (path string, body map[string]any,
 			return "", nil, err
 		}
 		if json.Unmarshal(data, &inputs) != nil || inputs == nil {
-			return "", nil, errors.New("--inputs: is not an object")
+			return "", nil, errors.New("--inputs: not a JSON object")
 		}
 	}
 	more := map[string]json.RawMessage{}
@@ -92,7 +92,7 @@ func jsonOrFile(flag, value string) (json.RawMessage, error) {
 	path, file := strings.CutPrefix(value, "@")
 	if !file {
 		if !json.Valid([]byte(value)) {
-			return nil, fmt.Errorf("%s: %q is not JSON; a file is named @FILE", flag, value)
+			return nil, fmt.Errorf("%s: %q is not JSON; write @FILE to read a file", flag, value)
 		}
 		return json.RawMessage(value), nil
 	}

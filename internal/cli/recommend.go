@@ -35,9 +35,9 @@ with its evidence. Nothing is applied automatically: --apply and --dismiss decid
 			verb, id := "apply", apply
 			switch {
 			case apply != "" && dismiss != "":
-				return exitWith(ExitUsage, errors.New("--apply and --dismiss exclude each other"))
+				return exitWith(ExitUsage, errors.New("--apply and --dismiss cannot be used together"))
 			case undo && apply == "" && dismiss == "":
-				return exitWith(ExitUsage, errors.New("--undo needs --apply or --dismiss, which it takes back"))
+				return exitWith(ExitUsage, errors.New("--undo needs --apply or --dismiss: it undoes one of them"))
 			case dismiss != "":
 				verb, id = "dismiss", dismiss
 			}
@@ -117,7 +117,7 @@ func decide(ctx context.Context, out *output, c *client.Client, path string, bod
 	}
 	var a operator.Advice
 	if err := json.Unmarshal(data, &a); err != nil {
-		return fmt.Errorf("the reply is not what a recurgentd answers: %w", err)
+		return fmt.Errorf("the reply is not in recurgentd's format: %w", err)
 	}
 	return out.line("%s is %s", text.Cell(a.ID), text.Cell(a.Status))
 }

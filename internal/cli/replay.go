@@ -62,7 +62,7 @@ func replayCalls(ctx context.Context, c *client.Client, out *output, ids []strin
 		}
 	}
 	if unequal > 0 {
-		return exitWith(ExitFailed, errors.New(text.Plural(unequal, "call")+" did not replay equal"))
+		return exitWith(ExitFailed, errors.New(text.Plural(unequal, "call")+" replayed with another outcome"))
 	}
 	return nil
 }

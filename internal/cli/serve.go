@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,8 +13,10 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/recurgentd/recurgentd/internal/app"
@@ -209,4 +212,41 @@ func demoMethods() string {
 	}
 	fmt.Fprintf(&b, "  %s\n", line)
 	return b.String()
+}
+
+// notify reports the daemon's state to the service manager, if one started it (sd_notify(3)). It ignores failures,
+// because the service manager has its own time limit.
+func notify(env func(string) (string, bool), state string) {
+	path, _ := env("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	// A leading @ selects the abstract namespace.
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write([]byte(state))
+}
+
+// Bounds of the daemon's memory limit (GOMEMLIMIT). The limit is soft: near it the garbage collector works harder.
+const (
+	memoryShare = 0.5 // of the available memory; the rest is for runners
+	leastMemory = 128 << 20
+	mostMemory  = 1 << 30
+)
+
+// limitMemory sets the limit from the available memory that provider reports, unless GOMEMLIMIT is set. serve lets
+// garbage grow to four times the live heap; without a limit, a daemon in a container could be killed for exceeding the
+// container's memory.
+func limitMemory(log zerolog.Logger, provider memlimit.Provider) {
+	bounded := func() (uint64, error) {
+		n, err := provider()
+		return min(n, uint64(mostMemory/memoryShare)), err
+	}
+	n, err := memlimit.Set(memlimit.WithProvider(bounded), memlimit.WithRatio(memoryShare),
+		memlimit.WithMin(leastMemory))
+	log.Debug().Err(err).Int64("bytes", n).Msg("memory limit of the daemon")
 }

@@ -58,7 +58,8 @@ func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err e
 		}
 		lines := strings.Fields(string(data))
 		if len(lines) == 0 {
-			return "", "", exitWith(ExitUsage, errors.New("store-file: it holds no URL"))
+			return "", "", exitWith(ExitUsage, errors.New("store-file: the file is empty; write the database's URL "+
+				"into it"))
 		}
 		text = lines[len(lines)-1] // a second URL bypasses the pooler
 	}
@@ -93,7 +94,7 @@ func shownDatabase(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || !isDatabase(text) {
 		// Do not quote the text: it may contain a password.
-		return "", exitWith(ExitUsage, errors.New("store: no URL such as postgres://USER@HOST/NAME"))
+		return "", exitWith(ExitUsage, errors.New("store: not a URL such as postgres://USER@HOST/NAME"))
 	}
 	return "postgres://" + u.Host + u.Path, nil
 }

@@ -26,7 +26,7 @@ func TestDatabaseNamed(t *testing.T) {
 		{name: "a flag", url: "postgres://u@db/name", address: "postgres://u@db/name", shown: "postgres://db/name"},
 		{name: "a password", url: "postgres://u:s3cret@db/name", refused: "RECURGENT_STORE"},
 		{name: "a password as a parameter", url: "postgres://u@db/name?password=s3cret", refused: "RECURGENT_STORE"},
-		{name: "no URL", url: "s3cret", refused: "no URL"},
+		{name: "no URL", url: "s3cret", refused: "not a URL"},
 		{name: "the environment", env: map[string]string{"RECURGENT_STORE": "postgres://u:s3cret@db/name"},
 			address: "postgres://u:s3cret@db/name", shown: "postgres://db/name"},
 		{name: "the environment, and a directory", dir: "/var/lib/x",

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,7 +27,7 @@ line for each example, with its place. Files are those of recurgentd tools examp
 method. Nothing is kept or counted at the daemon, and no model is asked. An example is skipped where it shows
 nothing now: a source cannot be reached.`,
 		exits: `Exit status: 0 when no example failed, 1 when one failed or its method has no program, 2 for a wrong command line
-or a file that cannot be taken, 3 when no daemon answers or it refuses the request.`,
+or an invalid file, 3 when no daemon answers or it refuses the request.`,
 		example: "examples/",
 		run:     func(t *errand) error { return t.testFiles(junit) }})
 	c.Example += "\n  recurgentd test examples/ --junit report.xml"
@@ -136,9 +137,10 @@ func (t *errand) readFiles() ([]*examplefile.File, error) {
 		for _, err := range bad {
 			fmt.Fprintln(t.sh.Stderr, text.Plain(text.OneLine(err.Error())))
 		}
-		return nil, exitWith(ExitUsage, errors.New(text.Plural(len(bad), "file")+" cannot be taken; nothing was run"))
+		return nil, exitWith(ExitUsage, errors.New(text.Plural(len(bad), "file")+" with errors; nothing was run"))
 	case len(files) == 0:
-		return nil, exitWith(ExitUsage, errors.New("there is no file of examples: names end in .yaml, .yml or .json"))
+		return nil, exitWith(ExitUsage, errors.New("there are no example files: their names end in .yaml, .yml or "+
+			".json"))
 	}
 	return files, nil
 }
@@ -171,7 +173,7 @@ func (t *errand) testFile(f *examplefile.File) ([]tested, error) {
 		return nil, placed(f, err)
 	}
 	if len(run.Results) != len(results) {
-		return nil, errors.New("the reply of the run is not what a recurgentd answers")
+		return nil, errors.New("the reply of the run is not in recurgentd's format")
 	}
 	for i, r := range run.Results {
 		x := &results[i]
@@ -202,4 +204,57 @@ func writeJUnit(path string, all []tested) error {
 		return err
 	}
 	return os.WriteFile(path, data, 0o644)
+}
+
+// Elements of a JUnit report that build servers read.
+type (
+	junitSuites struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string     `xml:"classname,attr"`
+		Name    string     `xml:"name,attr"`
+		File    string     `xml:"file,attr"`
+		Line    int        `xml:"line,attr"`
+		Seconds string     `xml:"time,attr"`
+		Failure *junitText `xml:"failure"`
+		Skipped *junitText `xml:"skipped"`
+	}
+	junitText struct {
+		Message string `xml:"message,attr"`
+	}
+)
+
+// junitReport returns a report with one suite per file.
+func junitReport(all []tested) ([]byte, error) {
+	var report junitSuites
+	for i := range all {
+		x := &all[i]
+		if i == 0 || all[i-1].File != x.File {
+			report.Suites = append(report.Suites, junitSuite{Name: x.File})
+		}
+		s := &report.Suites[len(report.Suites)-1]
+		s.Tests++
+		c := junitCase{Class: x.Role + "." + x.Method, Name: x.name(), File: x.File, Line: x.Line,
+			Seconds: fmt.Sprintf("%.6f", x.DurationMs/1000)}
+		switch x.Result {
+		case "failed":
+			s.Failures++
+			c.Failure = &junitText{x.detail()}
+		case "skipped":
+			s.Skipped++
+			c.Skipped = &junitText{x.detail()}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	data, err := xml.MarshalIndent(report, "", "  ")
+	return append([]byte(xml.Header), append(data, '\n')...), err
 }

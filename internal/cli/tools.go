@@ -134,7 +134,7 @@ func (t *errand) fetch(path string, v any) (printed bool, err error) {
 // read decodes a reply. path names it in errors.
 func (t *errand) read(path string, data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("the reply of %s is not what a recurgentd answers: %w", path, err)
+		return fmt.Errorf("the reply of %s is not in recurgentd's format: %w", path, err)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (t *errand) ejected(dir string, m *eject.Manifest, notes []string) error {
 		return err
 	}
 	for _, l := range m.LeftOut {
-		notes = append(notes, fmt.Sprintf("%s.%s: %s is no test there: %s", text.Cell(l.Role), text.Cell(l.Method),
+		notes = append(notes, fmt.Sprintf("%s.%s: %s was not written as a test: %s", text.Cell(l.Role), text.Cell(l.Method),
 			text.Cell(l.Case), l.Reason))
 	}
 	for _, role := range m.Missing {
@@ -261,7 +261,8 @@ func (g *gathering) follow(x *eject.Program) {
 	for _, found := range toolUse.FindAllStringSubmatch(x.Code, -1) {
 		if found[1] == "" || !strings.Contains(literalHead, found[1][:1]) {
 			g.notes = append(g.notes,
-				fmt.Sprintf("%s.%s computes the name of a role that it calls; eject that one too if it is not here",
+				fmt.Sprintf("%s.%s computes the name of a role that it calls; eject that role, too, if it is missing "+
+					"here",
 					text.Cell(x.Role), text.Cell(x.Method)))
 			return
 		}

@@ -51,7 +51,7 @@ func (f *tryFlags) input(rest []string) (map[string]any, error) {
 	}
 	if f.args != "" {
 		if len(rest) > 0 {
-			return nil, errors.New("--args and ARG... exclude each other")
+			return nil, errors.New("--args and ARG... cannot be used together")
 		}
 		if err := json.Unmarshal([]byte(f.args), &args); err != nil {
 			return nil, fmt.Errorf("--args: %q is not a JSON array", f.args)

@@ -46,7 +46,7 @@ and so does recurgentd watch; nested calls can be judged, too.`,
 				j.Expected = client.Value(expected)
 			}
 			if j.Expected != nil && j.ErrorType != "" {
-				return exitWith(ExitUsage, errors.New("--expected and --expected-error exclude each other"))
+				return exitWith(ExitUsage, errors.New("--expected and --expected-error cannot be used together"))
 			}
 			return t.judge(j, wait)
 		}})
@@ -101,7 +101,7 @@ func (t *errand) judge(j client.Judgement, wait bool) error {
 		case <-time.After(time.Second):
 			data, err = t.c.Do(t.ctx, http.MethodGet, client.VerdictPath(t.args[0]), nil)
 		case <-t.ctx.Done():
-			err = errors.New("interrupted; the verdict stands, and the correction goes on")
+			err = errors.New("interrupted; the verdict is stored, and the correction continues")
 		}
 	}
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *errand) judge(j client.Judgement, wait bool) error {
 		v.Correction.State != agent.CorrectionBackingOff {
 		return err
 	}
-	return exitWith(ExitFailed, errors.New("the correction failed; the old program goes on answering"))
+	return exitWith(ExitFailed, errors.New("the correction failed; the old program still answers"))
 }
 
 // unfinished reports whether the correction is still queued or running.

@@ -62,7 +62,7 @@ func (c *Client) Call(ctx context.Context, session string, r CallRequest) (runti
 func readReply(data []byte) (runtime.Reply, []byte, error) {
 	var reply runtime.Reply
 	if err := json.Unmarshal(data, &reply); err != nil {
-		return reply, nil, fmt.Errorf("the reply of the call is not what a recurgentd answers: %w", err)
+		return reply, nil, fmt.Errorf("the reply of the call is not in recurgentd's format: %w", err)
 	}
 	return reply, data, nil
 }
@@ -96,7 +96,7 @@ func (c *Client) CallWithProgress(ctx context.Context, session string, r CallReq
 			CallID string `json:"call_id"`
 		}
 		if err := json.Unmarshal(data, &accepted); err != nil {
-			return runtime.Reply{}, nil, fmt.Errorf("the reply of the call is not what a recurgentd answers: %w", err)
+			return runtime.Reply{}, nil, fmt.Errorf("the reply of the call is not in recurgentd's format: %w", err)
 		}
 		if err := c.followCall(ctx, accepted.CallID, p); err != nil {
 			return runtime.Reply{}, nil, err

@@ -240,7 +240,7 @@ func (c *Client) JSON(ctx context.Context, method, path string, body, v any) err
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("the reply of %s %s is not what a recurgentd answers: %w", method, path, err)
+		return fmt.Errorf("the reply of %s %s is not in recurgentd's format: %w", method, path, err)
 	}
 	return nil
 }

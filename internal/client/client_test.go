@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 		{"no daemon", func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") },
 			"cannot reach the daemon at http://daemon: connection refused"},
 		{"no JSON", func(*http.Request) (*http.Response, error) { return reply(200, "text/html", "<html>"), nil },
-			"the reply of GET /x is not what a recurgentd answers"},
+			"the reply of GET /x is not in recurgentd's format"},
 		{"endless", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.LimitReader(zeros{}, maxReply+10))}, nil
 		}, "the reply of GET /x is over"},

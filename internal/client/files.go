@@ -36,7 +36,7 @@ func (c *Client) Upload(ctx context.Context, f agent.File, body io.Reader, size 
 	}
 	var kept agent.File
 	if err := json.Unmarshal(data, &kept); err != nil {
-		return agent.File{}, fmt.Errorf("the reply of POST /v1/files is not what a recurgentd answers: %w", err)
+		return agent.File{}, fmt.Errorf("the reply of POST /v1/files is not in recurgentd's format: %w", err)
 	}
 	return kept, nil
 }

@@ -48,7 +48,7 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 		m, fault := readMessage(data)
 		if version := r.Header.Get(headerVersion); fault == nil && m.batch && version >= firstWithoutBatches {
 			fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-				Message: "a request must have one message: version " + version + " of the protocol has no batches"}
+				Message: "a request must hold one message: version " + version + " of the protocol has no batches"}
 		}
 		if fault == nil && m.batch {
 			s.batch(library, w, r, data)

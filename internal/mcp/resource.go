@@ -154,8 +154,10 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	defer func() { _ = f.Close() }() // it was only read from
 	if f.Bytes > maxRead {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Data:    agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
-			Message: fmt.Sprintf("the file has %d bytes, and a resource is read up to %d: GET %s/v1/files/%s/content sends it, also in ranges, and recurgentd files get %s downloads it", f.Bytes, maxRead, s.o.Address, id, id)}
+			Data: agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
+			Message: fmt.Sprintf("the file has %d bytes, and resources/read returns up to %d: download it with "+
+				"GET %s/v1/files/%s/content, which also takes ranges, or with recurgentd files get %s",
+				f.Bytes, maxRead, s.o.Address, id, id)}
 	}
 	if err := room(ctx, f.Bytes); err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 func unreadable(err error) error {
 	if errors.Is(err, store.ErrDamaged) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
-			Message: "the file is damaged: it has other bytes than were stored"}
+			Message: "the file is damaged: its bytes differ from those that were stored"}
 	}
 	return rpcError(fmt.Errorf("the file cannot be read: %w", err))
 }
@@ -190,7 +192,7 @@ func unreadable(err error) error {
 // protocol version.
 func noResource(req *sdk.ReadResourceRequest) error {
 	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-		Message: "there is no resource of that URI: resources/list lists those that there are",
+		Message: "there is no resource with that URI: resources/list lists all",
 		Data:    agent.Encoded(map[string]string{"uri": req.Params.URI})}
 	if version(req.Session) < newestVersion {
 		e.Code = codeNoResource

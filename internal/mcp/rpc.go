@@ -58,7 +58,7 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 		in.ID = nil // an error about a message whose id could not be read
 	}
 	if len(in.ID) > 0 && !m.identify(in.ID) {
-		return m, invalidMessage("id must be a text or a whole number between -2^53 and 2^53")
+		return m, invalidMessage("id must be a string or a whole number between -2^53 and 2^53")
 	}
 	if err != nil || in.Version == nil || *in.Version != "2.0" {
 		return m, invalidMessage(`jsonrpc must be "2.0"`)
@@ -67,7 +67,7 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	case in.Method == nil && (in.Result != nil || in.Error != nil):
 		return m, nil
 	case in.Method == nil || json.Unmarshal(in.Method, &m.method) != nil || m.method == "":
-		return m, invalidMessage("method must be a text")
+		return m, invalidMessage("method must be a string")
 	}
 	if m.params = in.Params; len(m.params) > 0 && m.params[0] != '{' && string(m.params) != "null" {
 		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}

@@ -220,7 +220,8 @@ func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Reque
 	if p != nil && p.Cursor != "" {
 		name, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 		if err != nil || !catalog.IsName(string(name)) {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor is none of this list"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: "the cursor does not belong to this list"}
 		}
 		after, p.Cursor = string(name), ""
 	}

@@ -107,7 +107,7 @@ func (s *Server) awaitTask(ctx context.Context, client *sdk.ServerSession, p *ta
 	}
 	view, err := s.task(ctx, p.TaskID)
 	if err == nil && !ended(&view) {
-		err = rpcError(fmt.Errorf("call %s reports nothing and has not ended", p.TaskID))
+		err = rpcError(fmt.Errorf("call %s is still running, but its progress is not available", p.TaskID))
 	}
 	return view, err
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // Call runs a call and returns once its commit is durable. The session's next call starts earlier, as soon as this
-// commit has its place in the order. The call is canceled when ctx ends, unless q.Outlives is set. An error means that
-// no call took place and nothing was recorded.
+// commit has its place in the order. The call is canceled when ctx ends. If its client just disconnects after a model
+// was asked for a program, the call goes on to its own deadline instead, so that the program is kept. An error means
+// that no call took place and nothing was recorded.
 //
 // The phases, each a function that takes the previous one's value:
 //

@@ -15,8 +15,8 @@ import (
 // spins is the body of a program that never ends when it is asked to.
 const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
 
-// An interrupted call leaves one record and teaches nothing: a client that hangs up, a cancellation, a
-// shutdown; while a model is asked and while a program runs.
+// An interrupted call leaves one record and teaches nothing: a client that hangs up, a cancellation, a shutdown; while
+// a program runs and, but for the client, while a model is asked.
 func TestInterruptedIsNotFailed(t *testing.T) {
 	cuts := map[string]func(r *Runtime, hangUp context.CancelFunc, callID string){
 		"client gone": func(_ *Runtime, hangUp context.CancelFunc, _ string) { hangUp() },
@@ -29,6 +29,9 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 	}
 	for name, cut := range cuts {
 		for _, arg := range []string{"spin", "forge"} {
+			if name == "client gone" && arg == "forge" {
+				continue // the call goes on: TestForgeOutlivesItsClient
+			}
 			t.Run(name+" during "+arg, func(t *testing.T) {
 				r, model := newRuntime(t, map[string][]string{"r.m": {run(spins)}, "r.new": {run(spins)}})
 				id, call := conversation(t, r, SessionRequest{Role: "r"})

@@ -14,12 +14,13 @@ import (
 // cause states which. While callers only poll Err, as in most warm calls, it needs neither a timer nor an entry among
 // its parent's children. This saves seven allocations.
 //
-// A call that may outlive its client does so once a model was asked for a program: the request is paid for, and the
-// next call can use the program.
+// A call outlives its client once a model was asked for a program: the request is paid for, and the next call can use
+// the program.
 type lifetime struct {
 	context.Context // parent context: the client's, or that of the calling call
 
-	stays *atomic.Bool // true if the call continues when its client leaves; nil: it never does
+	// true if the call continues when its client leaves; nil in a nested call, which ends with its caller
+	stays *atomic.Bool
 
 	until time.Time // the call's deadline; zero: the parent's
 	begun bool      // the call is running, so it waits for the store; set before the context is shared

@@ -133,9 +133,7 @@ func (r *Runtime) open(ctx context.Context,
 		return nil, nil, CallResult{}, err
 	}
 	c.life.begin(ctx, cmp.Or(q.Timeout, r.o.CallTimeout))
-	if q.Outlives {
-		c.life.stays = &c.tree.written
-	}
+	c.life.stays = &c.tree.written
 	if err := r.begin(&c.life, c, q.Ephemeral); err != nil {
 		c.life.cancel(nil)
 		c.leaveRoom()

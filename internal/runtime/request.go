@@ -30,8 +30,6 @@ type CallRequest struct {
 	Contract *agent.Contract
 	History  json.RawMessage // history input; nil if there is none
 	Timeout  time.Duration   // limit of the whole call; 0 means Options.CallTimeout
-	// once a model was asked for a program, the call continues when its client disconnects, so the program is kept
-	Outlives bool
 
 	Owner          string // name of the access token; "local" without one
 	Operates       bool   // SessionID may belong to another owner

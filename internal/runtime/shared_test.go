@@ -194,17 +194,17 @@ func TestLeaderLeaves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
+		leader, id := g.all[0], ids.New("call")
 		ended := make(chan error)
 		go func() {
-			_, err := g.all[0].Call(ctx, CallRequest{SessionID: s.ID, Method: "m"})
+			_, err := leader.Call(t.Context(), CallRequest{CallID: id, SessionID: s.ID, Method: "m"})
 			ended <- err
 		}()
 		synctest.Wait()
 		g.all = g.all[1:]
 		second := g.cold(3)
 		synctest.Wait()
-		cancel()
+		leader.CancelRunning(id)
 		<-ended
 		wantOK(t, second(), "1")
 		if n := g.requests("r.m"); n != 2 {

@@ -157,6 +157,8 @@ type writer struct {
 	span       *telemetry.Span        // span of the forge
 	spent      *meter
 	reply      provider.Reply // the reply that became the candidate
+	spare      *candidate     // a program whose interface was refused; nil if there is none
+	spareReply provider.Reply // the reply that became the spare
 	res        forgeResult
 }
 
@@ -177,11 +179,14 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	w.before = w.reachBefore(ctx, q.predecessor)
 	for {
 		reply, err := w.answer(ctx, q)
-		if err != nil {
+		switch {
+		case err != nil && w.spare != nil && ctx.Err() == nil:
+			w.res.candidate, w.reply = w.spare, w.spareReply
+			return w.res
+		case err != nil:
 			w.res.failure, w.res.class = unanswered(ctx, err)
 			return w.res
-		}
-		if reply.Unchanged {
+		case reply.Unchanged:
 			w.res.candidate, w.reply = w.rechecked(q, w.r.o.Now()), reply
 			return w.res
 		}
@@ -194,17 +199,27 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 		}
 		var takes *agent.Interface
 		if refused == nil {
-			takes, refused = w.describe(q, reply, facts, true)
-		}
-		if refused == nil {
-			w.res.candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
-			return w.res
+			if takes, refused = w.describe(q, reply, facts, true); refused == nil {
+				w.res.candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
+				return w.res
+			}
+			w.spares(q, reply, program, facts)
 		}
 		next, more := w.refused(ctx, q, program, refused)
 		if !more {
 			return w.res
 		}
 		q = next
+	}
+}
+
+// spares keeps a program that is correct but for its interface. It is the candidate, as after the last retry, if the
+// model does not answer the request to repair it: a correct program is not given up for its description.
+func (w *writer) spares(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts) {
+	last := *w
+	last.guardrails = 0
+	if takes, refused := last.describe(q, reply, facts, true); refused == nil {
+		w.spare, w.spareReply = w.candidate(q, reply, p, facts, takes), reply
 	}
 }
 

@@ -31,8 +31,8 @@ var (
 	ErrInUse    = errors.New("in use by another process")
 	ErrGone     = errors.New("deleted or expired")
 	ErrFull     = errors.New("no room left") // for a file's bytes; other writes still work
-	ErrTooMany  = errors.New("there are as many as there can be")
-	ErrDamaged  = errors.New("what is stored is damaged") // a file's bytes differ from those that were stored
+	ErrTooMany  = errors.New("the maximum number is reached")
+	ErrDamaged  = errors.New("the stored data is damaged") // a file's bytes differ from those that were stored
 
 	// ErrAway means that a remote store cannot be reached or does not answer. It matches ErrReadOnly, but reads fail
 	// too.

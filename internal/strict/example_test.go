@@ -25,5 +25,5 @@ func ExampleCheck() {
 	if fault, is := errors.AsType[*strict.Error](err); is {
 		fmt.Println(fault.Pointer, fault.Reason)
 	}
-	// Output: /args is there twice
+	// Output: /args appears twice
 }

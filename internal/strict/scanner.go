@@ -162,7 +162,7 @@ func (s *scanner) name(base int) ([]byte, error) {
 	if open := s.keys[base:]; len(open) < linear {
 		for _, other := range open {
 			if bytes.Equal(other, name) {
-				return nil, &Error{Pointer: Pointer("", string(name)), Offset: start, Reason: "is there twice"}
+				return nil, &Error{Pointer: Pointer("", string(name)), Offset: start, Reason: "appears twice"}
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func (s *scanner) close(base int) error {
 	slices.SortFunc(names, bytes.Compare)
 	for i := 1; i < len(names); i++ {
 		if bytes.Equal(names[i-1], names[i]) {
-			return &Error{Pointer: Pointer("", string(names[i])), Offset: s.pos, Reason: "is there twice"}
+			return &Error{Pointer: Pointer("", string(names[i])), Offset: s.pos, Reason: "appears twice"}
 		}
 	}
 	return nil

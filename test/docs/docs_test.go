@@ -121,12 +121,55 @@ func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens",
 			"alice  alices-secret-token-1\nbob    bobs-secret-token-22\ncarol  carols-secret-token-3 scopes=read,call\nedna   ednas-secret-token-44 namespace=acme scopes=read,call,operate\n")), ""
 	case "model":
-		m := rig.NewModel(t, rig.Script{})
+		m := rig.NewModel(t, rig.Script{"roman_numerals.to_number": {progRoman},
+			"sales.report_by_customer": {progByCustomer}})
 		m.Answer("", "", rig.Text("Answer: Paris"))
 		return rig.Start(t, m), ""
 	}
 	return rig.Start(t, nil), ""
 }
+
+// These are programs that a model writes for calls of the documents.
+var (
+	progRoman = rig.Program(`	digits := map[rune]int{'I': 1, 'V': 5, 'X': 10, 'L': 50, 'C': 100, 'D': 500, 'M': 1000}
+	numeral, _ := call.Arg(0, "numeral").(string)
+	sum, last := 0, 0
+	for _, r := range numeral {
+		n := digits[r]
+		if n == 0 {
+			return nil, recurgent.Fail("invalid_input", numeral+" is not a Roman numeral")
+		}
+		if sum += n; last < n {
+			sum -= 2 * last
+		}
+		last = n
+	}
+	return sum, nil`)
+	progByCustomer = rig.Program(`	in, err := call.OpenText(call.Arg(0, "orders"))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := csv.NewReader(in).ReadAll()
+	if err != nil {
+		return nil, recurgent.Fail("parse_failed", err.Error())
+	}
+	sums := map[string]float64{}
+	for _, row := range rows[1:] {
+		amount, err := strconv.ParseFloat(row[1], 64)
+		if err != nil {
+			return nil, recurgent.Fail("parse_failed", err.Error())
+		}
+		sums[row[0]] += amount
+	}
+	out, err := call.Create("by_customer.csv", "text/csv")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(out, "%s,%v\n", name, sums[name])
+	}
+	return out.Ref(), nil`, "encoding/csv", "fmt", "maps", "slices", "strconv")
+)
 
 // daemonKinds are the words that may stand behind console.
 func daemonKinds() []string { return []string{"", "tokens", "model", "api", "shop"} }

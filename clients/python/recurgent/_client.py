@@ -94,7 +94,7 @@ class Client:
     def await_call(self, path: str, body: Mapping[str, Any], key: str, timeout: float | None = None) -> Reply:
         """Sends the request with that key until its call has ended. `timeout` bounds the wait, the client's where None."""
         timeout = self.timeout if timeout is None else timeout
-        # A call that answers asynchronously goes on when its client's connection breaks; any other is canceled.
+        # A call that answers asynchronously goes on when its client's connection breaks; any other only while a model writes for it.
         headers = {"Idempotency-Key": key, "Prefer": f"respond-async, wait={min(int(timeout) + 1, LONGEST_WAIT)}"}
         give_up = time.monotonic() + timeout + MARGIN
         look = FIRST_LOOK

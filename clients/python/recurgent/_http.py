@@ -44,7 +44,7 @@ class Response:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise RecurgentError(f"the reply is not what a recurgentd answers: {error}") from error
+            raise RecurgentError(f"the reply is not in recurgentd's format: {error}") from error
 
 
 class Transport:

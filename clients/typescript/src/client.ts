@@ -73,7 +73,7 @@ export class Client {
 
   /** Sends a request that makes a call, again and again with the same idempotency key, until the call has ended. */
   async awaitCall(path: string, body: unknown, key: string, options: Abortable = {}): Promise<Reply> {
-    // A call that answers asynchronously goes on when its client's connection breaks; any other is canceled.
+    // A call that answers asynchronously goes on when its client's connection breaks; any other only while a model writes for it.
     const headers = { "Idempotency-Key": key, Prefer: "respond-async, wait=600" };
     for (let look = FIRST_LOOK; ; look = Math.min(2 * look, LONGEST_LOOK)) {
       try {

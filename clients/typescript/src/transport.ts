@@ -104,7 +104,7 @@ export function parse<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch (cause) {
-    throw new RecurgentError("the reply is not what a recurgentd answers", { cause });
+    throw new RecurgentError("the reply is not in recurgentd's format", { cause });
   }
 }
 

@@ -123,7 +123,7 @@ func CheckURL(text string) error {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("must be the https URL of an issuer")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("must have neither user, query nor fragment")
+		return errors.New("must not have a user, query or fragment")
 	}
 	return checkSecure(u)
 }

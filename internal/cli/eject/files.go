@@ -137,9 +137,9 @@ func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason s
 	case !ok:
 		return "it reads a file that is gone, " + id
 	case f.Data == nil && f.Bytes > maxFile:
-		return fmt.Sprintf("it reads a file of %d bytes; files of up to %d travel", f.Bytes, maxFile)
+		return fmt.Sprintf("it reads a file of %d bytes; a module takes files of up to %d", f.Bytes, maxFile)
 	case f.Data == nil && f.Bytes > 0:
-		return fmt.Sprintf("it reads a file of %d bytes, for which the module has no room: its files have %d at most",
+		return fmt.Sprintf("it reads a file of %d bytes, and the module's files would exceed %d bytes",
 			f.Bytes, maxFiles)
 	}
 	if is := sha256.Sum256(f.Data); sum != "" && hex.EncodeToString(is[:]) != sum {

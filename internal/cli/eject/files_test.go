@@ -102,9 +102,9 @@ func TestFilesTravel(t *testing.T) {
 		{"a bomb", stored("b.gz", gzipped(strings.Repeat("\x00", maxUnpacked+1))), unsearched},
 		{"a nest", stored("n.gz", gzipped(gzipped(gzipped(gzipped("\x00"))))), unsearched},
 		{"a large file", File{agent.File{ID: "file_1", Bytes: maxFile + 1}, nil},
-			"it reads a file of 1048577 bytes; files of up to 1048576 travel"},
+			"it reads a file of 1048577 bytes; a module takes files of up to 1048576"},
 		{"no room", File{agent.File{ID: "file_1", Bytes: maxFile}, nil},
-			"it reads a file of 1048576 bytes, for which the module has no room: its files have 33554432 at most"},
+			"it reads a file of 1048576 bytes, and the module's files would exceed 33554432 bytes"},
 	} {
 		x := reader(sumOf(string(c.file.Data)), map[string]File{"file_1": c.file})
 		if got := x.Reads(); len(got) != 1 || got[0] != "file_1" {

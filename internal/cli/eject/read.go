@@ -41,13 +41,14 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	var m Manifest
 	data, err := readIn(root, manifestFile, maxManifest)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: is it a directory that tools eject has written?", err)
+		return nil, nil, fmt.Errorf("%w; name a directory that recurgentd tools eject has written", err)
 	}
 	switch err := json.Unmarshal(data, &m); {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, manifestFile), err)
 	case m.Format != format:
-		return nil, nil, fmt.Errorf("%s: the format is %d, this recurgentd reads %d", filepath.Join(dir, manifestFile),
+		return nil, nil, fmt.Errorf("%s: its format is %d, but this recurgentd reads format %d",
+			filepath.Join(dir, manifestFile),
 			m.Format, format)
 	case len(m.Methods) == 0 || len(m.Methods) > maxMethods:
 		return nil, nil, fmt.Errorf("%s: %d methods, expected 1 to %d", filepath.Join(dir, manifestFile),
@@ -58,7 +59,7 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	for _, x := range m.Methods {
 		s, err := readMethod(root, dir, x)
 		if key := x.Role + "\x00" + x.Method; err == nil && seen[key] {
-			err = fmt.Errorf("%s: %q %q is there twice", filepath.Join(dir, manifestFile), x.Role, x.Method)
+			err = fmt.Errorf("%s: %q %q appears twice", filepath.Join(dir, manifestFile), x.Role, x.Method)
 		} else {
 			seen[key] = true
 		}

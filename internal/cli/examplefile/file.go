@@ -23,6 +23,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // maxFile bounds the size of a file, in bytes. A method has at most 256 KiB of examples.
@@ -143,7 +145,7 @@ func (f *File) fill(root *yaml.Node) error {
 			examples = true
 			return f.fillExamples(value)
 		}
-		return faultAt(key, fmt.Sprintf("%q is none of role, method, examples", name))
+		return faultAt(key, fmt.Sprintf("%q is not a known member: role, method, examples", name))
 	})
 	if err == nil && !examples {
 		err = faultAt(root, "has no examples")
@@ -190,7 +192,7 @@ func checkExample(n *yaml.Node) error {
 	err := members(n, func(name string, key, value *yaml.Node) error {
 		switch {
 		case !slices.Contains(exampleMembers, name):
-			return faultAt(key, fmt.Sprintf("%q is none of %s", name, strings.Join(exampleMembers, ", ")))
+			return faultAt(key, fmt.Sprintf("%q is not a known member: %s", name, strings.Join(exampleMembers, ", ")))
 		case name == "args" && value.Kind != yaml.SequenceNode:
 			return faultAt(value, "args must be a list")
 		case (name == "kwargs" || name == "context") && value.Kind != yaml.MappingNode:
@@ -213,7 +215,7 @@ func checkExpect(n *yaml.Node) error {
 	}
 	return members(n, func(name string, key, _ *yaml.Node) error {
 		if !slices.Contains(expectMembers, name) {
-			return faultAt(key, fmt.Sprintf("%q is none of %s", name, strings.Join(expectMembers, ", ")))
+			return faultAt(key, fmt.Sprintf("%q is not a known member: %s", name, strings.Join(expectMembers, ", ")))
 		}
 		return nil
 	})
@@ -241,4 +243,30 @@ func Find(paths ...string) ([]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// A Document is the content of an example file, for writing one.
+type Document struct {
+	Role     string  `json:"role"`
+	Method   string  `json:"method"`
+	Examples []Entry `json:"examples"` // not nil
+}
+
+// An Entry is an example without the fields that only the daemon knows.
+type Entry struct {
+	ID        string            `json:"id,omitempty"`
+	Args      []json.RawMessage `json:"args"`
+	Kwargs    json.RawMessage   `json:"kwargs,omitempty"` // nil means none
+	Context   json.RawMessage   `json:"context,omitempty"`
+	Expect    agent.Expectation `json:"expect"`
+	Tolerance *float64          `json:"tolerance,omitempty"`
+	Note      string            `json:"note,omitempty"`
+}
+
+// EntryOf returns the entry for an example.
+func EntryOf(x agent.Example) Entry {
+	if string(x.Kwargs) == "{}" {
+		x.Kwargs = nil
+	}
+	return Entry{x.ID, x.Args, x.Kwargs, x.Context, x.Expect, x.Tolerance, x.Note}
 }

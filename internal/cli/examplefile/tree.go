@@ -60,7 +60,7 @@ func jsonTree(data []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if _, err := r.d.Token(); !errors.Is(err, io.EOF) {
-		return nil, &Error{Line: r.lineAt(r.d.InputOffset()), Reason: "has something behind its end"}
+		return nil, &Error{Line: r.lineAt(r.d.InputOffset()), Reason: "has text after the end of its document"}
 	}
 	return n, nil
 }
@@ -140,7 +140,7 @@ func members(n *yaml.Node, each func(name string, key, value *yaml.Node) error) 
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
 			return faultAt(key, "a name must be plain text")
 		case seen[key.Value]:
-			return faultAt(key, fmt.Sprintf("%q comes twice", key.Value))
+			return faultAt(key, fmt.Sprintf("%q appears twice", key.Value))
 		}
 		seen[key.Value] = true
 		if err := each(key.Value, key, value); err != nil {

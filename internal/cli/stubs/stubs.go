@@ -66,7 +66,7 @@ type parameter struct {
 func Print(l Language, methods []Method) []byte { return l.print(arrange(methods)) }
 
 // ErrTaken means that a file with that name exists and was not written by Write.
-var ErrTaken = errors.New("is there, and was not written by recurgentd tools stubs")
+var ErrTaken = errors.New("exists, but recurgentd tools stubs did not write it")
 
 // Write writes the wrappers to a file in dir, which it creates if it is missing, and returns the file's path. It
 // atomically replaces a file that an earlier Write wrote. For any other file it returns ErrTaken.

@@ -170,7 +170,7 @@ func TestIdentifiers(t *testing.T) {
 			if id, ok := strings.CutPrefix(strings.TrimPrefix(at, "export "), "class "); ok {
 				class, _, _ = strings.Cut(id, " ")
 				if seen[class] {
-					t.Errorf("%s: the class %s is there twice", name, class)
+					t.Errorf("%s: the class %s appears twice", name, class)
 				}
 				seen[class] = true
 			}
@@ -178,7 +178,7 @@ func TestIdentifiers(t *testing.T) {
 				if id, ok := strings.CutPrefix(at, keyword); ok {
 					id, _, _ = strings.Cut(id, "(ctx")
 					if key := class + "." + id; !strings.HasPrefix(id, "__init__(self, session") && seen[key] {
-						t.Errorf("%s: %s is there twice", name, key)
+						t.Errorf("%s: %s appears twice", name, key)
 					} else {
 						seen[key] = true
 					}

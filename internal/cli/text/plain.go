@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
 // OneLine joins the lines of text with single spaces, without the white space around them. Spaces within a line stay.
@@ -118,4 +120,9 @@ func Plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// JSON returns a JSON document, or text that quotes JSON, for people: see rawjson.WithoutHTML.
+func JSON[T ~string | ~[]byte](document T) string {
+	return string(rawjson.WithoutHTML([]byte(document)))
 }

@@ -167,7 +167,7 @@ words:
 				continue words
 			}
 		}
-		return f, fmt.Errorf("%q is none of role=, method=, status=, trace=, session=", word)
+		return f, fmt.Errorf("%q is not one of role=, method=, status=, trace=, session=", word)
 	}
 	return f, f.Validate()
 }

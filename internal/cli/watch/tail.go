@@ -78,7 +78,7 @@ func (f *Tail) hand(raw json.RawMessage) (*agent.LogEntry, error) {
 func readEntry(raw json.RawMessage) (*agent.LogEntry, error) {
 	e := &agent.LogEntry{}
 	if err := json.Unmarshal(raw, e); err != nil {
-		return nil, fmt.Errorf("a call is not what a recurgentd answers: %w", err)
+		return nil, fmt.Errorf("a call is not in recurgentd's format: %w", err)
 	}
 	return e, nil
 }

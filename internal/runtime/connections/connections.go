@@ -107,7 +107,7 @@ func (s *Service) list() ([]agent.Connection, error) {
 	defer cancel()
 	all, err := s.store.ListConnections(ctx)
 	if err != nil {
-		return nil, errors.New("the connections cannot be read")
+		return nil, errors.New("the connections cannot be read from the store")
 	}
 	return all, nil
 }

@@ -219,7 +219,7 @@ func TestUnusable(t *testing.T) {
 		"a variable of the daemon": {func(b *bench, c *agent.Connection) string {
 			b.env["RECURGENT_OPENAI_API_KEY"], c.Auth.Env = "of the daemon", "RECURGENT_OPENAI_API_KEY"
 			return ""
-		}, "no variable for a secret"},
+		}, "cannot name a secret"},
 		"no variable": {func(_ *bench, c *agent.Connection) string { c.Auth.Env = "RECURGENT_SECRET_X"; return "" },
 			"no RECURGENT_SECRET_X"},
 		"no file": {func(_ *bench, c *agent.Connection) string { c.Auth.File = "x"; return "" }, "no file x"},
@@ -340,7 +340,7 @@ func TestVault(t *testing.T) {
 	}
 	b.put(agent.Connection{Name: "second", Hosts: []string{"b.example.org"},
 		Auth: agent.ConnectionAuth{Type: "bearer"}}, canary)
-	if p := problem(); !strings.Contains(p, "does not open") {
+	if p := problem(); !strings.Contains(p, "does not match") {
 		t.Errorf("with another key: %q", p)
 	}
 	if p := b.s.Problem(&b.store.all[1]); p != "" {

@@ -23,10 +23,11 @@ func (s *Service) secret(c *agent.Connection) (string, error) {
 		secret, err = s.fromFile(a.File)
 	case len(a.Sealed) > 0:
 		if secret, err = s.vault.open(a.Sealed, s.o.Namespace, c.Name); err != nil {
-			err = fmt.Errorf("its secret cannot be opened: %w; bring the key file back, or put the connection with its secret again", err)
+			err = fmt.Errorf("its secret cannot be decrypted: %w; restore the key file, "+
+				"or set the connection again with its secret", err)
 		}
 	default:
-		err = errors.New("it has no secret; put the connection with its secret again")
+		err = errors.New("it has no secret; set the connection again with its secret")
 	}
 	if err == nil {
 		if why := unfit(secret); why != "" {
@@ -42,7 +43,7 @@ func (s *Service) secret(c *agent.Connection) (string, error) {
 // imported archive, which must not choose other variables of the daemon to be sent.
 func (s *Service) fromEnv(name string) (string, error) {
 	if !envForm().MatchString(name) {
-		return "", fmt.Errorf("%.80q is no variable for a secret: its name begins with RECURGENT_SECRET_", name)
+		return "", fmt.Errorf("%.80q cannot name a secret: such variables begin with RECURGENT_SECRET_", name)
 	}
 	v, ok := s.o.Env(name)
 	if !ok {

@@ -69,7 +69,7 @@ func (s *source) token(ctx context.Context) (string, error) {
 	}
 	// The token becomes a header, and is masked like a secret.
 	if why := unfit(t.AccessToken); why != "" {
-		return "", errors.New("the token endpoint gave a token that " + why)
+		return "", errors.New("the token endpoint returned a token that " + why)
 	}
 	s.last = t
 	return t.AccessToken, nil

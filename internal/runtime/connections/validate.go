@@ -92,7 +92,7 @@ func checkMethods(c *agent.Connection) *agent.InputError {
 	for i, m := range c.Methods {
 		c.Methods[i] = strings.ToUpper(m)
 		if !slices.Contains(known, c.Methods[i]) || slices.Contains(c.Methods[:i], c.Methods[i]) {
-			return invalid(fmt.Sprintf("/methods/%d", i), "is not a method that can be granted, or is there twice",
+			return invalid(fmt.Sprintf("/methods/%d", i), "cannot be granted, or appears twice",
 				strings.Join(known, ", "))
 		}
 	}
@@ -196,7 +196,7 @@ func CheckSecret(secret string) error {
 func unfit(secret string) string {
 	switch {
 	case len(secret) < minSecret:
-		return fmt.Sprintf("has fewer than %d characters, so that an echo of it could not be recognised", minSecret)
+		return fmt.Sprintf("has fewer than %d characters, too few to recognize it in an answer", minSecret)
 	case len(secret) > maxSecret:
 		return fmt.Sprintf("has more than %d bytes", maxSecret)
 	case !httpguts.ValidHeaderFieldValue(secret) || hasControl(secret) || strings.TrimSpace(secret) != secret:

@@ -21,7 +21,7 @@ import (
 // ErrNoKey, ErrWrongKey and ErrBadKey are the errors of a vault.
 var (
 	ErrNoKey    = errors.New("the key file is missing")
-	ErrWrongKey = errors.New("the key file does not open it")
+	ErrWrongKey = errors.New("the key file does not match")
 	ErrBadKey   = errors.New("the key file cannot be used")
 )
 
@@ -52,7 +52,7 @@ func (v *vault) seal(s sealed) ([]byte, error) {
 	}
 	own, ok := keys[0].(*age.X25519Identity)
 	if !ok {
-		return nil, fmt.Errorf("%w: its first identity is no AGE-SECRET-KEY-1", ErrBadKey)
+		return nil, fmt.Errorf("%w: its first identity is not an AGE-SECRET-KEY-1", ErrBadKey)
 	}
 	plain, err := json.Marshal(s)
 	if err != nil {
@@ -86,7 +86,7 @@ func (v *vault) open(data []byte, namespace agent.Namespace, connection string) 
 	}
 	var s sealed
 	if json.Unmarshal(plain, &s) != nil || s.Namespace != namespace || s.Connection != connection {
-		return "", errors.New("it was sealed for another connection")
+		return "", errors.New("it was encrypted for another connection")
 	}
 	return s.Secret, nil
 }

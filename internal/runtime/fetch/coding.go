@@ -53,7 +53,7 @@ func decoded(body io.Reader, fields []string) (plain io.Reader, coded bool, err 
 				name = "of an unknown name" // the header may echo a secret that the server received
 			}
 			return nil, false, &Refusal{KindEncoding, "the answer has the content coding " + name +
-				", which nobody asked for"}
+				", which the request did not accept"}
 		}
 	}
 	return plain, count > 0, nil

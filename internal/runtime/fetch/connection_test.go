@@ -224,9 +224,9 @@ func TestAddressOfAConnection(t *testing.T) {
 	for url, want := range map[string]string{
 		"connection:fake": "127.0.0.1:1 is not among the hosts", "connection:other": "no such connection",
 		"connection:fake/more": "no such connection",
-		"connection://fake":    "connection:NAME, with nothing behind it",
-		"connection:fake?x=1":  "connection:NAME, with nothing behind it",
-		"connection:":          "connection:NAME, with nothing behind it",
+		"connection://fake":    "connection:NAME, with nothing after it",
+		"connection:fake?x=1":  "connection:NAME, with nothing after it",
+		"connection:":          "connection:NAME, with nothing after it",
 	} {
 		_, note, failure := do(t.Context(), c, recurgent.Request{URL: url})
 		if failure == nil || failure.Type != "denied" || !strings.Contains(failure.Message, want) ||

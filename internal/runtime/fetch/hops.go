@@ -108,7 +108,7 @@ func (h *hops) named() error {
 	}
 	name, ok := agent.ConnectionIn(h.at)
 	if !ok {
-		return deny("the address of a connection is %s:NAME, with nothing behind it", agent.ConnectionScheme)
+		return deny("the address of a connection is %s:NAME, with nothing after it", agent.ConnectionScheme)
 	}
 	if h.client.opts.Connector == nil {
 		return deny("this daemon has no connections")

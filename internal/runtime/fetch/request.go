@@ -31,7 +31,7 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		method = http.MethodGet
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
 	default:
-		return "", nil, deny("the method is none of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return "", nil, deny("the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 	}
 	if len(q.Body) > maxRequestBody {
 		return "", nil, deny("the request's body has more than %d bytes", maxRequestBody)
@@ -44,7 +44,7 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		sum += len(name) + len(value)
 		switch {
 		case errForbiddenHeader[canonical] || strings.HasPrefix(canonical, "Proxy-"):
-			return "", nil, deny("the header %s is not a program's to set", canonical)
+			return "", nil, deny("programs cannot set the header %s", canonical)
 		case len(q.Header) > maxFetchHeaders || sum > maxFetchHeaderSum:
 			return "", nil, deny("the request has too many headers")
 		}

@@ -133,11 +133,11 @@ func (t *Transport) permit(u *url.URL) (named bool, err error) {
 	case host == "":
 		return false, deny("the address has no host")
 	case u.User != nil:
-		return false, deny("an address must not hold a user or a password: set a header")
+		return false, deny("the address must not have a user or a password: set a header instead")
 	case !isASCII(host):
 		return false, deny("write the host in ASCII (punycode)")
 	case strings.Contains(host, "*"): // in an effects manifest it would mean all hosts of the domain
-		return false, deny("the address has an asterisk in its host")
+		return false, deny("the host contains an asterisk")
 	}
 	for _, r := range t.rules {
 		if r.matches(host, port) {

@@ -280,5 +280,5 @@ func mediaType(given string) (string, error) {
 		}
 	}
 	return "", &agent.InputError{Code: "file_invalid", Pointer: "header:Content-Type",
-		Detail: "the media type cannot be used", Hint: "Such as text/csv, or application/octet-stream."}
+		Detail: "the media type is not valid", Hint: "Such as text/csv, or application/octet-stream."}
 }

@@ -59,9 +59,9 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	if e.Bound == LimitFile {
-		return fmt.Sprintf("a file may have %d bytes", e.Limit)
+		return fmt.Sprintf("a file can have at most %d bytes", e.Limit)
 	}
-	return fmt.Sprintf("the files of a session, or of an owner outside of sessions, may have %d bytes together",
+	return fmt.Sprintf("the files of a session, or of an owner outside of sessions, can have at most %d bytes together",
 		e.Limit)
 }
 

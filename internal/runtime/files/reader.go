@@ -140,7 +140,7 @@ func (r *Reader) compare(sum hash.Hash) error {
 	return r.damaged(errChanged)
 }
 
-var errChanged = errors.New("it has other bytes than were stored")
+var errChanged = errors.New("its bytes differ from those that were stored")
 
 // damaged reports a file with other or fewer bytes than stored, and returns store.ErrDamaged. Any other error it
 // returns unchanged.

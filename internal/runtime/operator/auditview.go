@@ -114,7 +114,7 @@ func (o *Operator) offerUndo(ctx context.Context, e agent.AuditEntry) (*UndoOffe
 func (o *Operator) offerVerdictBack(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
 	var given auditedVerdict
 	if json.Unmarshal(e.After, &given) != nil || given.CallID == "" {
-		return nil, cannotUndo("the entry does not hold what was after", "")
+		return nil, cannotUndo("the entry does not contain the state after it", "")
 	}
 	a, _, err := o.findVerdict(ctx, given.CallID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrGone) {
@@ -134,7 +134,7 @@ func (o *Operator) offerAdviceBack(ctx context.Context, e agent.AuditEntry) (*Un
 	}
 	v, known := decided[e.Target]
 	if !known || v.at != e.Timestamp {
-		return nil, cannotUndo("the recommendation was decided about again since", "")
+		return nil, cannotUndo("the recommendation was decided on again since", "")
 	}
 	err = o.adviceStands(ctx, v)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {

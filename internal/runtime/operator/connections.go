@@ -183,8 +183,8 @@ func secretMissing(detail string) error {
 		Hint:   `a string, {"env": "RECURGENT_SECRET_..."} or {"file": "..."}`}
 }
 
-// ErrNoSeal means that a secret cannot be sealed, because the key file is not usable.
-var ErrNoSeal = errors.New("the secret cannot be sealed")
+// ErrNoSeal means that a secret cannot be encrypted, because the key file is not usable.
+var ErrNoSeal = errors.New("the secret cannot be encrypted")
 
 // DeleteConnection deletes the connection and its secret. It returns store.ErrConflict for another revision.
 func (o *Operator) DeleteConnection(ctx context.Context, name string, revision int64, reason, actor string) error {

@@ -260,7 +260,7 @@ func (s *stream) next(ctx context.Context, first bool) (page []agent.LogEntry, e
 	case errors.Is(err, store.ErrNotFound) && s.After == "": // the log is empty
 		return nil, nil
 	case errors.Is(err, store.ErrNotFound): // the last call was erased meanwhile, so its successors cannot be found
-		return nil, errors.New("the calls that were missed are gone")
+		return nil, errors.New("the missed calls are no longer stored")
 	case err != nil:
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 	if q.Mode == "delete" && q.StaleDays < agent.MinDeleteDays {
 		return report, &agent.InputError{Code: "invalid_stale_days", Pointer: "/stale_days",
 			Detail: fmt.Sprintf("must be at least %d with the mode delete, got %d", agent.MinDeleteDays, q.StaleDays),
-			Hint:   "say for how many days it must have been idle, or take the mode archive, for which 0 will do"}
+			Hint:   "raise stale_days, or use the mode archive, which takes 0"}
 	}
 	targets, err := o.Stale(ctx, q.StaleDays)
 	if err != nil || q.DryRun || len(targets) == 0 {
@@ -203,7 +203,7 @@ func (o *Operator) restore(ctx context.Context, t store.Target, actor, reason st
 	err = o.store.Restore(ctx, []store.Target{t}, entry)
 	if errors.Is(err, store.ErrExists) {
 		return nil, &agent.InputError{Code: "already_exists", Detail: err.Error(),
-			Hint: "archive what is in its place, and all of it comes back"}
+			Hint: "archive what is in its place first"}
 	}
 	if err != nil {
 		return nil, err

@@ -221,7 +221,7 @@ func (o *Operation) approves(a *agent.Artifact, change *agent.ArtifactChange) er
 	id := cmp.Or(o.Generation, a.CurrentID)
 	if a.Find(id) == nil {
 		return &agent.InputError{Code: "invalid_generation", Pointer: "/generation",
-			Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists the kept ones"}
+			Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists those that are kept"}
 	}
 	if awaits(a, id) {
 		change.Correction = adopted(a.Correction)
@@ -246,7 +246,7 @@ func adopted(c *agent.Correction) *agent.Correction {
 func rollbackTarget(a *agent.Artifact, want string) (string, error) {
 	refuse := func(detail string) (string, error) {
 		return "", &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: detail,
-			Hint: "GET .../generations lists the kept ones"}
+			Hint: "GET .../generations lists those that are kept"}
 	}
 	if want != "" {
 		if a.Find(want) == nil {

@@ -162,7 +162,7 @@ func (o *Operator) Version() VersionInfo {
 }
 
 // ErrNoExport means that the store cannot write an archive of itself.
-var ErrNoExport = errors.New("the store cannot be exported")
+var ErrNoExport = errors.New("this store has no export")
 
 // Export writes an archive of all stored data, or of one namespace (store.Exporter). Calls go on meanwhile. An error
 // after the first byte leaves a broken archive, which its checksums reveal.

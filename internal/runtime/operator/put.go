@@ -182,7 +182,7 @@ func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration,
 	takes, err := runtime.Declared(d, facts)
 	if err != nil {
 		return nil, &agent.InputError{Code: "validation_failed", Pointer: "/parameters", Detail: err.Error(),
-			Hint: "leave summary, parameters and returns out, and they are inferred from the program"}
+			Hint: "leave out summary, parameters and returns to infer them from the program"}
 	}
 	return &agent.Generation{Code: code, Interface: takes, CodeChecksum: checksum, Dependencies: facts.Imports,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,

@@ -68,7 +68,7 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 	}
 	if code != "" && generation != "" {
 		return p, &agent.InputError{Code: "validation_failed", Pointer: "/generation",
-			Detail: "generation stands instead of code, not beside it", Hint: "leave one of them out"}
+			Detail: "generation and code cannot be used together", Hint: "leave one of them out"}
 	}
 	a, err := o.store.Artifact(ctx, p.Role, p.Method)
 	// given code can be tried before the method exists
@@ -88,10 +88,10 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 	switch {
 	case p.Generation == nil && generation == "":
 		return p, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept yet",
-			Hint: "its first call has one forged, which must hold the method's examples"}
+			Hint: "the first call forges one, which must fulfil the method's examples"}
 	case p.Generation == nil:
 		return p, &agent.InputError{Code: "invalid_generation", Pointer: "/generation",
-			Detail: "that generation is not kept", Hint: "GET .../generations lists the kept ones"}
+			Detail: "that generation is not kept", Hint: "GET .../generations lists those that are kept"}
 	}
 	return p, nil
 }

@@ -163,11 +163,11 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	var from, to agent.Standing
 	if json.Unmarshal(was.After, &from) != nil || from.Role == "" {
-		return nil, cannotUndo("the entry is of an older kind, which does not hold what is needed", was.Undo)
+		return nil, cannotUndo("the entry is of an older version, which did not record what is needed", was.Undo)
 	}
 	a, err := o.store.Artifact(ctx, from.Role, from.MethodName)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, cannotUndo("there is no "+from.Role+"."+from.MethodName+" any more", "")
+		return nil, cannotUndo(from.Role+"."+from.MethodName+" no longer exists", "")
 	}
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
 		return func() error { return o.take(ctx, target, *entry, o.store.Archive) }, nil
 	}
 	if json.Unmarshal(was.Before, &to) != nil {
-		return nil, cannotUndo("the entry does not hold what was before", was.Undo)
+		return nil, cannotUndo("the entry does not contain the state before it", was.Undo)
 	}
 	entry.Action = opUndo
 	revert := &agent.Revert{From: from, To: to}
@@ -312,11 +312,11 @@ func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err e
 	was.Before, was.After = upgradedPolicy(was.Before), upgradedPolicy(was.After)
 	back, err := jsonpatch.CreateMergePatch(was.After, was.Before)
 	if err != nil {
-		return p, cannotUndo("the entry does not hold what was before", "")
+		return p, cannotUndo("the entry does not contain the state before it", "")
 	}
 	later, err := jsonpatch.CreateMergePatch(was.After, agent.Encoded(now))
 	if err != nil {
-		return p, cannotUndo("the entry does not hold what was after", "")
+		return p, cannotUndo("the entry does not contain the state after it", "")
 	}
 	if name := overlap(back, later); name != "" {
 		return p, cannotUndo(name+" was changed again since", "undo the later change first, or PATCH /v1/policy")
@@ -377,7 +377,7 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, cannotUndo("the connection is not there any more", "")
+		return nil, cannotUndo("the connection no longer exists", "")
 	case err != nil:
 		return nil, err
 	case after == nil || !sameSettings(after, &now):
@@ -390,7 +390,7 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 		return func() error { return o.store.DeleteConnection(ctx, now.Name, now.Revision, entry) }, nil
 	}
 	if sameSettings(before, &now) {
-		return nil, cannotUndo("only the secret changed, and the one before is not kept",
+		return nil, cannotUndo("only the secret changed, and the previous one is not kept",
 			"PUT the connection with a secret")
 	}
 	next := *before
@@ -408,7 +408,7 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 func (o *Operator) remake(ctx context.Context, before *agent.Connection,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	if before == nil {
-		return nil, cannotUndo("the entry does not hold what was before", "")
+		return nil, cannotUndo("the entry does not contain the state before it", "")
 	}
 	entry.Action, entry.After = opConnectionPut, agent.Encoded(viewOf(before))
 	return func() error {
@@ -424,7 +424,7 @@ func settingsIn(raw json.RawMessage) (*agent.Connection, error) {
 	}
 	var v ConnectionView
 	if err := json.Unmarshal(raw, &v); err != nil || v.Name == "" {
-		return nil, cannotUndo("the entry does not hold what was before", "")
+		return nil, cannotUndo("the entry does not contain the state before it", "")
 	}
 	c := v.Connection
 	c.Auth = v.Auth.ConnectionAuth

@@ -19,7 +19,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	now, err := o.store.Tool(ctx, was.Target)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, cannotUndo("the tool is not there any more", "")
+		return nil, cannotUndo("the tool no longer exists", "")
 	}
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	var put agent.Tool
 	if json.Unmarshal(was.After, &put) != nil || !sameTerms(put, now) {
 		return nil, cannotUndo("its contract was changed again since",
-			"undo the later change first, or PUT the contract of before")
+			"undo the later change first, or PUT the previous contract")
 	}
 	// the tool did not exist before, so the undo archives it without its artifacts
 	if was.Before == nil {
@@ -37,7 +37,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	}
 	var old agent.Tool
 	if err := json.Unmarshal(was.Before, &old); err != nil {
-		return nil, cannotUndo("the entry does not hold what was before", "")
+		return nil, cannotUndo("the entry does not contain the state before it", "")
 	}
 	next := now
 	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson,
@@ -73,8 +73,8 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 	if err != nil {
 		return nil, err
 	}
-	refused := cannotUndo("what it archived was restored since, and is gone again",
-		"undo what took it away the last time")
+	refused := cannotUndo("what it archived was restored since, and removed again",
+		"undo the operation that last removed it")
 	for i, t := range targets {
 		if !t.Until.IsZero() && !o.o.Now().Before(t.Until) {
 			refused = cannotUndo("it deleted this more than a day ago: it is gone for good", "")
@@ -108,7 +108,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 		}
 		err = o.store.Restore(ctx, back, *entry)
 		if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
-			return cannotUndo(err.Error(), "move what is in its place out of the way first")
+			return cannotUndo(err.Error(), "archive what is in its place first")
 		}
 		return err
 	}, nil
@@ -119,7 +119,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target,
 	auditID string) (left []store.Target, err error) {
 	refused := cannotUndo("there is another "+targets[0].String()+" now",
-		"move what is in its place out of the way first")
+		"archive what is in its place first")
 	for _, t := range targets {
 		if t.ToolOnly {
 			if _, err = o.store.Tool(ctx, t.Role); err == nil {
@@ -158,7 +158,7 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 	}
 	var before []store.Target
 	if was.Before != nil && json.Unmarshal(was.Before, &before) != nil {
-		return nil, cannotUndo("the entry does not say what was there before", was.Undo)
+		return nil, cannotUndo("the entry does not contain the state before it", was.Undo)
 	}
 	restored := func(targets []store.Target) ([]store.Target, error) {
 		var now json.RawMessage
@@ -188,7 +188,7 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 			return nil, err
 		}
 		if left = append(left, below...); len(left) == 0 {
-			return nil, cannotUndo("what it restored is not there any more",
+			return nil, cannotUndo("what it restored no longer exists",
 				"GET /v1/maintenance/audit shows what came after it")
 		}
 		return left, nil
@@ -282,7 +282,7 @@ func (o *Operator) present(ctx context.Context, role string, list json.RawMessag
 func targetsOf(list json.RawMessage, was agent.AuditEntry) ([]store.Target, error) {
 	var targets []store.Target
 	if json.Unmarshal(list, &targets) != nil || len(targets) == 0 {
-		return nil, cannotUndo("the entry does not say what was moved",
+		return nil, cannotUndo("the entry does not list what was moved",
 			cmp.Or(was.Undo, "POST /v1/maintenance/restore"))
 	}
 	return targets, nil

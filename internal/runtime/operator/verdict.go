@@ -82,7 +82,7 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 			}
 			if a == nil && x == nil {
 				return agent.ArtifactChange{}, &agent.InputError{Code: "no_program",
-					Detail: "no program of this method is kept", Hint: "say what is expected: an example is kept"}
+					Detail: "no program of this method is kept", Hint: "set expected: it is kept as an example"}
 			}
 			if x != nil {
 				if err := fits(a, *x); err != nil {
@@ -172,9 +172,9 @@ func (j *Judgement) validate() error {
 	case j.Verdict != agent.VerdictRight && j.Verdict != agent.VerdictWrong:
 		return refuse("/verdict", "must be right or wrong")
 	case j.Verdict == agent.VerdictRight && (j.Expected != nil || j.ExpectedErrorType != ""):
-		return refuse("/expected", "goes with the verdict wrong: a right answer is its own expectation")
+		return refuse("/expected", "needs the verdict wrong: a right answer is its own expectation")
 	case j.Expected != nil && j.ExpectedErrorType != "":
-		return refuse("/expected_error_type", "stands instead of expected, not beside it")
+		return refuse("/expected_error_type", "cannot be used together with expected")
 	case j.ExpectedErrorType != "" && !agent.IsErrorType(j.ExpectedErrorType):
 		return refuse("/expected_error_type",
 			"must be a lower-case word, such as invalid_input: programs have no errors of other types")
@@ -198,14 +198,14 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 	case e.ReplayableReason == agent.ReasonMasked:
 		return call, &agent.InputError{Code: "masked_input",
 			Detail: "the call had secrets among its arguments, which are not kept",
-			Hint:   "put an example with arguments of your own"}
+			Hint:   "add an example with arguments of your own"}
 	case call.Outcome == nil, e.Args == nil:
 		return call, store.ErrGone
 	case verdict == agent.VerdictRight && e.GaveUp():
 		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict",
 			Detail: "no program answered: the daemon gave up after programs had failed, at last with " +
 				e.OutcomeErrorType,
-			Hint: "judge it wrong and give the right answer as expected, which makes that an example"}
+			Hint: "judge it wrong, with the right answer as expected: that becomes an example"}
 	case verdict == agent.VerdictRight && !e.MayBeRight():
 		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict",
 			Detail: "the program did not answer: it failed with " + e.OutcomeErrorType,

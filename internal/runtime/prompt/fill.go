@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -277,4 +278,148 @@ func note(call string, shortened bool) string {
 		notes = append(notes, "long values are shortened here; the program receives them whole")
 	}
 	return strings.Join(notes, "; ")
+}
+
+// The filled types hold rendered parts of the user message; an empty string is left out of it.
+type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Signature string }
+
+type filledTool struct{ Role, Own, Purpose, Methods, Deliverable, Weak string }
+
+func fillContract(k *agent.Contract, most int) *filledContract {
+	if k.Empty() {
+		return nil
+	}
+	return &filledContract{Purpose: plain(k.Purpose, min(maxPurpose, most)), Deliverable: part(k.Deliverable, most),
+		Acceptance:    part(k.Acceptance, most),
+		FailurePolicy: part(k.FailurePolicy, most), Signature: part(k.Signature, most)}
+}
+
+type filledRecheck struct {
+	Code   string
+	Before *filledContract
+}
+
+func fillRecheck(r *Recheck, b bounds) *filledRecheck {
+	f := &filledRecheck{Code: earlierProgram(r.Code),
+		Before: fillContract(&agent.Contract{Purpose: r.Before.Purpose, Acceptance: r.Before.Acceptance,
+			FailurePolicy: r.Before.FailurePolicy}, b.contract)}
+	if len(f.Code) > b.code {
+		f.Code = cut(f.Code, b.code) + "\n// ... the rest is left out"
+	}
+	return f
+}
+
+// part renders a JSON part of a contract, or returns "" if it is absent or null.
+func part(raw json.RawMessage, most int) string {
+	if trimmed := strings.TrimSpace(string(raw)); trimmed == "" || trimmed == "null" {
+		return ""
+	}
+	return readable(raw, most)
+}
+
+func fillTool(t Tool) filledTool {
+	methods := make([]string, 0, 8)
+	for _, m := range t.Methods[:min(len(t.Methods), 8)] {
+		methods = append(methods, plain(m, 200))
+	}
+	if more := len(t.Methods) - len(methods); more > 0 {
+		methods = append(methods, fmt.Sprintf("%d more", more))
+	}
+	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240),
+		Methods: strings.Join(methods, "; "), Weak: plain(t.Weak, 200)}
+	if d := part(t.Deliverable, maxContract); d != "" {
+		f.Deliverable = cut(d, 400)
+	}
+	return f
+}
+
+// contextKeys lists the keys of the context with the shapes of their values, sorted by key.
+func contextKeys(shapes map[string]string) []string {
+	keys := make([]string, 0, len(shapes))
+	for k := range shapes {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var out []string
+	for _, k := range keys[:min(len(keys), maxKeys)] {
+		out = append(out, plain(k, 60)+": "+plain(shapes[k], maxShape))
+	}
+	if more := len(keys) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return out
+}
+
+// filledFile is the description of a file, with its beginning and end.
+type filledFile struct{ Line, Beginning, End string }
+
+func fillFile(x File, most int) filledFile {
+	line := fmt.Sprintf("%s: %s, %s, %d bytes, ", plain(x.ID, 64), strconv.Quote(plain(x.Name, 200)),
+		plain(x.MediaType, 100), x.Bytes)
+	if x.Packed {
+		line += "packed by gzip: "
+	}
+	switch {
+	case x.Encoding != "":
+		return filledFile{line + textLine(x), visible(spelled(x.Beginning), most), visible(spelled(x.End), most)}
+	case len(x.Listing) > 0:
+		return filledFile{strings.TrimSuffix(line, ", ") + "; it holds",
+			data(strings.Join(x.Listing, "\n"), min(maxListing, most)), ""}
+	default:
+		return filledFile{line + "no text", "", ""}
+	}
+}
+
+// lines returns the text with LF line ends. A CR at the end is dropped: the text may have been cut inside a CR LF.
+func lines(text string) string {
+	return strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\r")
+}
+
+// unseen reports whether a reader would not see the character, or would take it for a space. A program that parses the
+// text encounters it nevertheless.
+func unseen(r rune) bool {
+	return r != '\n' && r != '\t' && r != ' ' && r != '\u3000' && unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zs)
+}
+
+// spelled replaces unseen characters by their code points, as \uXXXX.
+func spelled(text string) string {
+	var b strings.Builder
+	for _, r := range lines(text) {
+		if unseen(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func textLine(x File) string {
+	line := "text in " + x.Encoding
+	switch x.LineEnd {
+	case "\r\n":
+		line += ", lines end in CR LF"
+	case "\r":
+		line += ", lines end in CR, for which OpenText gives LF"
+	}
+	if strings.ContainsFunc(lines(x.Beginning)+lines(x.End), unseen) {
+		line += `, unseen characters as \uXXXX`
+	}
+	if x.Cut {
+		return line + "; it begins"
+	}
+	return line + "; all of it"
+}
+
+// fillConnection renders a connection as one line.
+func fillConnection(c Connection) string {
+	line := plain(c.Name, 100) + ": " + plain(strings.Join(c.Methods, ", "), 100) + " of " +
+		plain(strings.Join(c.Addresses, ", "), 600)
+	if c.Whole {
+		line += ", which is the whole address"
+	}
+	if c.Description != "" {
+		line += ": " + plain(c.Description, 600)
+	}
+	return line
 }

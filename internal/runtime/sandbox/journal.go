@@ -2,14 +2,17 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"hash"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
@@ -292,4 +295,87 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 		return nil, true
 	}
 	return raw, false
+}
+
+// Done is one host call of a program, as its journal records it.
+type Done struct {
+	Kind string `json:"kind"` // fetch, call, predict, history ...
+	// Target is method and address, without user information, for a fetch, and role and method for a call.
+	Target string `json:"target,omitempty"`
+	Status int    `json:"status,omitempty"` // HTTP status of a fetch; 0 if there is none
+	Error  string `json:"error_type,omitempty"`
+	Again  bool   `json:"again,omitempty"` // asked before in the run, with the same answer
+}
+
+// Calls reports whether d is a nested call or delegation that was not refused.
+func (d *Done) Calls() bool {
+	return (d.Kind == wire.OpCall || d.Kind == wire.OpDelegate) && d.Error == ""
+}
+
+// DoneIn lists the host calls of a journal in order. It omits reads and writes of open files. The list is empty, not
+// nil, if the journal is empty or unreadable.
+func DoneIn(journal json.RawMessage) []Done {
+	var form journalForm
+	list := []Done{}
+	if len(journal) == 0 || json.Unmarshal(journal, &form) != nil {
+		return list
+	}
+	for i := range form.Asks {
+		e := &form.Asks[i]
+		if e.Op == wire.OpRead || e.Op == wire.OpWrite || e.Op == wire.OpClose {
+			continue
+		}
+		d := Done{Kind: e.Op, Again: e.Same}
+		if e.Error != nil {
+			d.Error = e.Error.Type
+		}
+		switch e.Op {
+		case wire.OpFetch, wire.OpFetchFile:
+			var q recurgent.Request
+			var got struct{ Status int }
+			if json.Unmarshal(e.Params, &q) == nil {
+				d.Target = cmp.Or(q.Method, "GET") + " " + fetch.SafeURL(q.URL)
+			}
+			if json.Unmarshal(e.Result, &got) == nil {
+				d.Status = got.Status
+			}
+		case wire.OpCall, wire.OpDelegate:
+			var q struct{ Role, Method string }
+			if json.Unmarshal(e.Params, &q) == nil {
+				d.Target = q.Role + "." + q.Method
+			}
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// Given holds what a journal records in addition to the answers that a replay serves.
+type Given struct {
+	Context      map[string]json.RawMessage // context of the session; nil if the program did not read it
+	InputHistory json.RawMessage            // nil if the call had none
+	Fetched      []string                   // requested addresses, without user information
+}
+
+// Journalled reads a journal. It returns the zero Given for one that cannot be read; replaying such a journal fails
+// with the reason.
+func Journalled(journal json.RawMessage) Given {
+	var form journalForm
+	if len(journal) == 0 || json.Unmarshal(journal, &form) != nil {
+		return Given{}
+	}
+	g := Given{Context: form.Context, InputHistory: form.InputHistory}
+	for i := range form.Asks {
+		var q recurgent.Request
+		if e := &form.Asks[i]; wire.Fetches(e.Op) && !e.Same && json.Unmarshal(e.Params, &q) == nil {
+			g.Fetched = append(g.Fetched, fetch.SafeURL(q.URL))
+		}
+	}
+	return g
+}
+
+// EmptyJournal returns the effect journal of a call that took nothing from outside. A Request that has it as Recorded
+// gets no real effects.
+func EmptyJournal() json.RawMessage {
+	return json.RawMessage(`{"v":` + strconv.Itoa(journalVersion) + `}`)
 }

@@ -108,12 +108,12 @@ func (o *Options) validate() error {
 		return fmt.Errorf("sandbox: Isolation %q is neither %q nor %q", o.Isolation, IsolationProgram, IsolationCall)
 	}
 	if !slices.Contains(report.Engines(), o.Engine) {
-		return fmt.Errorf("sandbox: Engine %q is none of %s", o.Engine, strings.Join(report.Engines(), ", "))
+		return fmt.Errorf("sandbox: Engine %q is not one of %s", o.Engine, strings.Join(report.Engines(), ", "))
 	}
 	switch o.Require {
 	case "auto", string(LevelFull), string(LevelReduced), string(LevelProcess):
 	default:
-		return fmt.Errorf("sandbox: Require %q is none of auto, full, reduced, process", o.Require)
+		return fmt.Errorf("sandbox: Require %q is not one of auto, full, reduced, process", o.Require)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (h *fakeHost) OpenFile(_ context.Context, id string) (*OpenFile, *AuthoredE
 
 func (h *fakeHost) CreateFile(_ context.Context, _, name, mediaType string) (NewFile, *AuthoredError) {
 	if mediaType == "bad" {
-		return nil, &AuthoredError{Type: agent.ErrInvalidInput, Message: "the media type cannot be used"}
+		return nil, &AuthoredError{Type: agent.ErrInvalidInput, Message: "the media type is not valid"}
 	}
 	f := &fakeFile{id: fmt.Sprint("file_made_", len(h.made))}
 	if name == "small" {
@@ -227,7 +227,7 @@ func TestProgramsMakeFiles(t *testing.T) {
 	}
 	for _, c := range []struct{ name, mediaType, want string }{
 		{"small", "text/plain", `authored invalid_input: too large`},
-		{"x", "bad", `authored invalid_input: the media type cannot be used`},
+		{"x", "bad", `authored invalid_input: the media type is not valid`},
 	} {
 		source := program(fmt.Sprintf(`
 	f, err := call.Create(%q, %q)

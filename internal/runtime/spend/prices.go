@@ -149,7 +149,7 @@ func (r priceReader) members(n *yaml.Node, prefix string, visit func(key string,
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if seen[k.Value] {
-			return r.fail(k, prefix+k.Value, "is there twice")
+			return r.fail(k, prefix+k.Value, "appears twice")
 		}
 		seen[k.Value] = true
 		if err := visit(k.Value, k, v); err != nil {

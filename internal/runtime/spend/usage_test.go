@@ -157,7 +157,7 @@ func TestPriceFiles(t *testing.T) {
 		{"currency: EUR\nmodels:\n  m:\n    input: .inf\n    output: 2\n", ":4: models.m.input must be a number"},
 		{"currency: EUR\nmodels:\n  m: {input: 1, output: 2, price: 3}\n", ":3: models.m.price is not known"},
 		{"currency: EUR\nmodels:\n  m: {input: 1, output: 2}\n  m: {input: 1, output: 2}\n",
-			":4: models.m is there twice"},
+			":4: models.m appears twice"},
 		{"currency: EUR\nmodels: [m]\n", ":2: models must be a mapping"},
 		{"- 1\n", ":1: must be a mapping"},
 		{"", ":1: is not YAML with prices"},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -218,4 +219,257 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprint(n) + " " + many
+}
+
+// reasons are the reasons of a selection in words, to follow "because". The keys are runtime.Reason*.
+var reasons = map[string]string{
+	runtime.ReasonHealthy:          "it was healthy and fits the contract of the call",
+	runtime.ReasonPinned:           "a person had pinned it",
+	runtime.ReasonMissing:          "the method had none",
+	runtime.ReasonDispatch:         "the method gets a program of its own for each call (policy dispatch_methods)",
+	runtime.ReasonForced:           "the policy force_generation was on",
+	runtime.ReasonReadDisabled:     "the policy artifact_read_enabled was off",
+	runtime.ReasonNotCanary:        "the policy artifact_read_roles did not name the role",
+	runtime.ReasonQuarantined:      "a person had put the method into quarantine",
+	runtime.ReasonRequested:        "a person had asked for a new program",
+	runtime.ReasonSchema:           "another version of the daemon had stored the program in a way that this one cannot read",
+	runtime.ReasonRuntime:          "the stored program was made for another version of the daemon",
+	runtime.ReasonChecksum:         "the text of the stored program had been changed or damaged",
+	runtime.ReasonDependencies:     "the stored program imports a package that is not allowed",
+	runtime.ReasonNotCacheable:     "the stored program was made for one call only",
+	runtime.ReasonArgsIgnored:      "the stored program does not look at its arguments",
+	runtime.ReasonContractChanged:  "no healthy stored program was made for the contract of the call",
+	runtime.ReasonDegraded:         "the stored program had failed too often lately",
+	runtime.ReasonApprovalRequired: "the current program waited for a person's approval",
+	runtime.ReasonNewReach:         "the current program reaches what no program before it did, and waited for a person's approval",
+	runtime.ReasonPurposeChanged:   "a person had changed what the method is for since its program was made",
+	runtime.ReasonPurposeChecked:   "a person had changed what the method is for, and the model said that the program does that",
+	runtime.ReasonBreaksExamples:   "the current program, which was written for a changed purpose, does not hold examples and waited for a person's approval",
+	runtime.ReasonUnproven:         "the stored program had never answered with a value",
+	runtime.ReasonCorrection:       "a person had judged an answer of the stored program wrong",
+	runtime.ReasonNotPromoted:      "it had proved itself longer than the current program",
+	runtime.ReasonSetter:           "a setter needs no program",
+}
+
+// reasonWords returns the reason in words. An unknown reason is returned as it is, or quoted.
+func reasonWords(reason string) string {
+	if words, known := reasons[reason]; known {
+		return words
+	}
+	return word(reason)
+}
+
+// selected describes which program answered or why none did, and the reason.
+func (x *Explanation) selected(e *agent.LogEntry) string {
+	s := &x.Selection
+	because := " because " + reasonWords(s.Reason) + "."
+	var text string
+	switch s.Decision {
+	case agent.DecideRun:
+		text = x.stored(e, because)
+	case agent.DecideRepair:
+		text = x.written(e) + " " + word(cmp.Or(s.Generation, "the stored program")) + " was to be repaired" + because
+	case agent.DecideForge:
+		text = x.written(e)
+		switch {
+		case s.Reason == runtime.ReasonRequested: // the reason alone would only repeat the sentence before
+			text += " A person had asked for a new program."
+		case requested(e):
+			text += " The model was asked for a new program" + because
+		default:
+			text += " A new program was needed" + because
+		}
+	case agent.DecideRefuse:
+		return "No program ran" + because
+	default:
+		if s.Reason == runtime.ReasonSetter {
+			return "It needed no program: the call changes the context of its session."
+		}
+		return "It needed no program: a prediction asks the model itself."
+	}
+	return text + x.aboutProgram(e)
+}
+
+// stored describes the outcome of a call for which a stored program was selected.
+func (x *Explanation) stored(e *agent.LogEntry, because string) string {
+	g := "the stored program " + word(x.Selection.Generation)
+	switch {
+	case e.Generation == x.Selection.Generation && e.ProgramSource == agent.SourcePersisted && unrun(e):
+		return "T" + g[1:] + " was chosen" + because + " It did not run, since the arguments do not fit it."
+	case e.Generation == x.Selection.Generation && e.ProgramSource == agent.SourcePersisted:
+		if e.OutcomeStatus != agent.StatusOK {
+			return "T" + g[1:] + " ran" + because
+		}
+		return "T" + g[1:] + " answered" + because
+	}
+	return x.written(e) + " Before it, " + g + " was chosen" + because
+}
+
+// did describes what the last program of the call did.
+func did(e *agent.LogEntry) string {
+	switch {
+	case e.OutcomeStatus == agent.StatusOK:
+		return "answered"
+	case e.OutcomeAuthored && !e.GaveUp():
+		return "returned the error"
+	}
+	return "ran"
+}
+
+// unrun reports whether the call's program did not run because the arguments do not match its parameters.
+func unrun(e *agent.LogEntry) bool {
+	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" && e.ReplayableReason == agent.ReasonNoProgram
+}
+
+// requested reports whether the call asked the model for a program. It may instead have waited for another call's
+// program, or run one that an earlier call left.
+func requested(e *agent.LogEntry) bool {
+	none := e.ProgramSource == agent.SourceNone || e.ProgramSource == ""
+	return e.GenerationAttempt > 0 || none && e.Usage.ModelRequests > 0
+}
+
+// written describes the program that the call ended with.
+func (x *Explanation) written(e *agent.LogEntry) string {
+	none := e.ProgramSource == agent.SourceNone || e.ProgramSource == ""
+	g := ""
+	if e.Generation != "" {
+		g = ", " + word(e.Generation) + ","
+	}
+	switch {
+	case none && e.Generation != "":
+		return "No program answered: " + word(e.Generation) + " was written and waits."
+	case none:
+		return "No program answered."
+	case (e.ProgramSource == agent.SourceRepaired || e.ProgramSource == agent.SourceGenerated) && !requested(e):
+		return "A program that the model had written for another call" + g + " " + did(e) + "."
+	case e.ProgramSource == agent.SourceRepaired:
+		return "A program that was repaired for this call" + g + " " + did(e) + "."
+	case e.ProgramSource == agent.SourceGenerated:
+		return "A program that was written for this call" + g + " " + did(e) + "."
+	}
+	return "A stored program" + g + " " + did(e) + "."
+}
+
+// aboutProgram adds what the reader should know about the program that the call ended with.
+func (x *Explanation) aboutProgram(e *agent.LogEntry) string {
+	text := ""
+	switch {
+	case e.ProgramUnkept:
+		text += " It was not kept, since stored programs were switched off or the method was in quarantine."
+	case e.Generation == "" && (e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired):
+		text += " It was not kept."
+	}
+	if e.ProgramDoubted {
+		text += " A person had judged an earlier answer of it wrong."
+	}
+	if e.ProgramStale != "" && x.Selection.Reason != runtime.ReasonPurposeChanged {
+		text += " A person had changed what the method is for since it was made."
+	}
+	switch {
+	case !ran(e) || unrun(e) || x.Selection.Engine == "" && x.Selection.Tier == "":
+	case x.Selection.Tier == "native":
+		text += " It ran compiled."
+	default:
+		text += " It ran on the engine " + word(cmp.Or(x.Selection.Engine, x.Selection.Tier)) + "."
+	}
+	return text
+}
+
+// stageWords describes an attempt that failed at the stage.
+func stageWords(stage string) string {
+	switch stage {
+	case "validation":
+		return "it was refused before it ran"
+	case "execution":
+		return "it ran and failed"
+	case "outcome_policy":
+		return "its value was refused"
+	case "proof":
+		return "it answers otherwise than the examples, or than the program before it"
+	}
+	return "it failed at " + word(stage)
+}
+
+// stageCheck returns the name of the check that an attempt failed.
+func stageCheck(stage string) string {
+	if name, known := map[string]string{"validation": "gate", "execution": "run", "outcome_policy": "outcome",
+		"proof": "examples and earlier answers"}[stage]; known {
+		return name
+	}
+	return word(stage)
+}
+
+// would describes the decision, such as "gen-1 would have run".
+func (c *Counterfactual) would() string {
+	switch c.Decision {
+	case agent.DecideForge:
+		return "the model would have written a new program"
+	case agent.DecideRepair:
+		return fmt.Sprintf("%s would have been repaired first", word(c.Generation))
+	case agent.DecideRun:
+		return fmt.Sprintf("%s would have run", word(c.Generation))
+	case agent.DecideRefuse:
+		return "no program would have run"
+	}
+	return word(c.Decision) + " would have been decided"
+}
+
+// otherwise describes the consequences of other policies. Settings with the same consequence are grouped.
+func (x *Explanation) otherwise() string {
+	switches := map[string][]string{}
+	var order []string
+	for i := range x.Counterfactuals {
+		c := &x.Counterfactuals[i]
+		then := c.Then
+		if c.Changes {
+			then = c.would()
+			if c.Then != "" {
+				then += ", and " + c.Then
+			}
+		}
+		if then == "" {
+			continue
+		}
+		if switches[then] == nil {
+			order = append(order, then)
+		}
+		switches[then] = append(switches[then], x.setting(c))
+	}
+	if len(order) == 0 {
+		if len(x.Counterfactuals) == 0 {
+			return ""
+		}
+		return "No other setting of a single switch of the policy would have changed this."
+	}
+	text := "With another policy it would have gone otherwise: "
+	for i, then := range order {
+		if i > 0 {
+			text += "; "
+		}
+		text += "with " + listed(switches[then], "or") + " " + then
+	}
+	return text + "."
+}
+
+// setting describes a switch with its other value. Of the long list dispatch_methods it names only the difference.
+func (x *Explanation) setting(c *Counterfactual) string {
+	set := value(c.Value)
+	var methods []string
+	// a client decodes Value from JSON, as any type
+	if c.Switch != "dispatch_methods" || json.Unmarshal([]byte(set), &methods) != nil {
+		return c.Switch + "=" + set
+	}
+	if slices.Contains(methods, x.Method) {
+		return word(x.Method) + " among dispatch_methods"
+	}
+	return word(x.Method) + " not among dispatch_methods"
+}
+
+// value returns a policy value as printable JSON.
+func value(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "another value"
+	}
+	return printable(string(rawjson.WithoutHTML(raw)))
 }

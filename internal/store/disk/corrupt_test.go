@@ -208,7 +208,7 @@ func TestVerifyReadsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for bytes, want := range map[string]string{text: "",
-		"one, six": "files/file_1: has other bytes than its digest says", "one": "files/file_1: has 3 bytes, not 8"} {
+		"one, six": "files/file_1: does not match its digest", "one": "files/file_1: has 3 bytes, not 8"} {
 		if err := os.WriteFile(filepath.Join(dir, "files", "file_1"), []byte(bytes), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -395,7 +395,7 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 		for i := range 4 {
 			for _, r := range storetest.Records(t, s, fmt.Sprint("sess_", i)) {
 				if there[r.CallID] {
-					t.Fatalf("after operation %d: %s is there twice", n, r.CallID)
+					t.Fatalf("after operation %d: %s appears twice", n, r.CallID)
 				}
 				there[r.CallID] = true
 				total++

@@ -33,7 +33,8 @@ type newerError struct {
 }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("%s has schema version %d, this recurgentd reads up to %d: use the newer one, or restore a backup", e.name, e.version, e.reads)
+	return fmt.Sprintf("%s has schema version %d, but this recurgentd reads versions up to %d: use the newer one, or "+
+		"restore a backup", e.name, e.version, e.reads)
 }
 
 // files reads and writes the files of a namespace or, at the top, of the store. Names are relative to its directory.

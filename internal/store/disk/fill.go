@@ -69,7 +69,8 @@ func refuseUnfinished(dir string, fs vfs.FS) error {
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("%s holds part of a copy or an import that has not ended; if none is under way, remove the directory and begin again", dir)
+		err = fmt.Errorf("%s holds an unfinished copy or import; if none is in progress, remove the directory and "+
+			"start again", dir)
 	}
 	return err
 }
@@ -85,7 +86,7 @@ func emptyDirectory(dir string, o Options, what string) (vfs.FS, error) {
 		return nil, err
 	}
 	if len(names) > 0 {
-		return nil, fmt.Errorf("%w: %s is not empty; %s needs a directory of its own", store.ErrExists, dir, what)
+		return nil, fmt.Errorf("%w: %s is not empty; %s needs an empty directory", store.ErrExists, dir, what)
 	}
 	return fs, nil
 }
@@ -280,7 +281,7 @@ func (f *filler) finish() error {
 // record appends a record to the history of the current session.
 func (f *filler) record(x *store.ItemRecord) (err error) {
 	if f.session == nil || f.session.ID != x.SessionID {
-		return fmt.Errorf("a record of session %s does not stand behind it", x.SessionID)
+		return fmt.Errorf("a record of session %s comes before the session", x.SessionID)
 	}
 	if f.history == nil {
 		if f.history, err = f.n.files.Open(historyFile(x.SessionID), true); err != nil {

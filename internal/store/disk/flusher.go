@@ -82,7 +82,7 @@ func (f *flusher) checkSpace() error {
 		return err
 	}
 	if reserve := min(f.o.Reserve, total/50); free < reserve {
-		return fmt.Errorf("the disk is full: %d bytes free, %d are kept in reserve", free, reserve)
+		return fmt.Errorf("the disk is full: %d bytes are free, and %d are reserved", free, reserve)
 	}
 	return nil
 }

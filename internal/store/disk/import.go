@@ -118,8 +118,8 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 		return x.drain(h, r, why)
 	}
 	if free, _, err := x.files.Free(); err != nil || uint64(h.Size)+reserve > free {
-		return errors.Join(err, &ArchiveError{Why: fmt.Sprintf("has %d bytes for %s, and %d are free on the disk",
-			h.Size, h.Name, free), Do: "make room, or name another --data-dir"})
+		return errors.Join(err, &ArchiveError{Why: fmt.Sprintf("needs %d bytes for %s, but %d are free on the disk",
+			h.Size, h.Name, free), Do: "free disk space, or set another --data-dir"})
 	}
 	if err := x.write(h.Name, r); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 		return err
 	}
 	x.files.shared.log.Warn().Str("file", h.Name).AnErr("cause",
-		err).Msg("a file of an archive is not what its name says, and is left out")
+		err).Msg("a file of an archive does not match its name and is left out")
 	x.left.add(leftForm, h.Name)
 	err = x.files.Remove(h.Name)
 	for at := path.Dir(h.Name); err == nil && at != "."; at = path.Dir(at) {

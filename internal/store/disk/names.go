@@ -45,12 +45,12 @@ func (e *entry) checkNames() error {
 		return nil
 	}
 	if strings.Contains(e.Move.Stamp, "/") {
-		return fmt.Errorf("%.80q cannot be a stamp", e.Move.Stamp)
+		return fmt.Errorf("%.80q is not a valid stamp", e.Move.Stamp)
 	}
 	return checkArchived(e.Move.Files)
 }
 
-func badID(id string) error { return fmt.Errorf("%.80q cannot be an id", id) }
+func badID(id string) error { return fmt.Errorf("%.80q is not a valid id", id) }
 
 // checkArchived returns an error if a name is not that of a file in the archive.
 func checkArchived(names []string) error {

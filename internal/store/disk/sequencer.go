@@ -126,7 +126,8 @@ func (s *sequencer) await(lsn uint64) error {
 	if s.reopen() == nil && s.sync(lsn) == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: whether the change is kept is known when it can: %w", store.ErrReadOnly, err)
+	return fmt.Errorf("%w: whether the change was stored is unknown until it can write again: %w",
+		store.ErrReadOnly, err)
 }
 
 // sync waits until the entries up to lsn are durable and counts the sync if this call made it.

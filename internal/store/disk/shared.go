@@ -126,7 +126,7 @@ func (h *health) ready() error {
 func (h *health) fail(err error) {
 	t := &trouble{fmt.Errorf("%w: %w", store.ErrReadOnly, err)}
 	if h.trouble.Swap(t) == nil {
-		h.log.Error().Err(err).Msg("the store cannot write; calls are refused until it can, reads go on")
+		h.log.Error().Err(err).Msg("the store cannot write: calls are refused until it can, and reads still work")
 	}
 }
 

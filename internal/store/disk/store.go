@@ -106,7 +106,7 @@ func (e *inUseError) Error() string {
 		holder = " (pid " + e.holder + ")"
 	}
 	return "data directory " + e.dir + " is in use by another recurgentd" + holder +
-		"; stop it or choose another --data-dir"
+		"; stop it, or set another --data-dir"
 }
 
 func (e *inUseError) Is(err error) bool { return err == store.ErrInUse }

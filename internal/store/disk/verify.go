@@ -238,7 +238,7 @@ func (v *namespaceVerifier) streams() error {
 				return err
 			}
 			if f.SHA256 != "" && sum != f.SHA256 {
-				v.problem(name, "has other bytes than its digest says")
+				v.problem(name, "does not match its digest")
 			}
 		}
 		if err := v.ctx.Err(); err != nil {
@@ -355,7 +355,7 @@ func (v *namespaceVerifier) toCheckpoint(c *chain.Verifier, data []byte, at *che
 	}
 	rest = data[known:]
 	if len(bytes.TrimSpace(rest)) > 0 {
-		v.problem(auditFile, "%d bytes stand behind where the last checkpoint left it", len(rest))
+		v.problem(auditFile, "%d bytes follow the end that the last checkpoint recorded", len(rest))
 	}
 	return rest
 }

@@ -124,7 +124,7 @@ func (v *namespaceVerifier) index(found map[string]bool) error {
 		for method := range methods {
 			name := artifactKey{role: role, method: method}.file()
 			if !found[name] {
-				v.problem(indexFile, "names %s, which is not there", name)
+				v.problem(indexFile, "names %s, which is missing", name)
 			}
 			delete(found, name)
 		}
@@ -139,7 +139,7 @@ func (v *namespaceVerifier) programs() error {
 	err := v.files.eachProgram(func(name, checksum string, intact bool) error {
 		v.r.Programs++
 		if !intact {
-			v.problem(name, "the text is not what the name says")
+			v.problem(name, "the text does not match its name")
 		}
 		delete(v.referenced, checksum)
 		return nil
@@ -149,7 +149,7 @@ func (v *namespaceVerifier) programs() error {
 	}
 	for sum := range v.referenced {
 		if name, ok := programFile(sum); ok {
-			v.problem(name, "an artifact refers to it and it is not there")
+			v.problem(name, "is missing, but an artifact refers to it")
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func (v *namespaceVerifier) session(id string) error {
 		v.problem(sessionFile(id), "holds the session %q", doc.ID)
 	case ok && !v.replayed && (size != doc.HistorySize || size != doc.SyncedRecords ||
 		int64(len(data)) != doc.SyncedBytes):
-		v.problem(sessionFile(id), "says %d records in %d bytes; the history has %d in %d", doc.HistorySize,
+		v.problem(sessionFile(id), "counts %d records in %d bytes, but the history has %d in %d", doc.HistorySize,
 			doc.SyncedBytes, size, len(data))
 	case !ok && !v.replayed && len(data) == 0:
 		v.problem(sessionDir(id), "holds no session")

@@ -46,9 +46,10 @@ func (o *Options) made(ctx context.Context) error {
 	case x.Form == 0:
 		return errors.New("there is no store in this database: it has none of the tables")
 	case x.Form < x.Newest:
-		return fmt.Errorf("the tables have the form %d of an earlier version, and this one reads the form %d: use that version, or start a daemon of this one, which brings them up to date", x.Form, x.Newest)
+		return fmt.Errorf("the tables have schema version %d of an earlier recurgentd, and this one reads version "+
+			"%d: use the earlier one, or start a daemon of this one, which migrates them", x.Form, x.Newest)
 	case x.Form > x.Newest:
-		return errors.New("the tables were made by a later version")
+		return errors.New("the tables were made by a newer recurgentd: use that one")
 	}
 	return nil
 }
@@ -81,13 +82,14 @@ func (x *Examination) server(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if number < leastVersion {
-		x.problem("PostgreSQL %s is too old; %d is the oldest that works", x.Server, leastVersion/10000)
+		x.problem("PostgreSQL %s is too old; use version %d or newer", x.Server, leastVersion/10000)
 	}
 	if encoding != "UTF8" {
-		x.problem("the database's encoding is %s, not UTF8", encoding)
+		x.problem("the database's encoding is %s; create a database with the encoding UTF8", encoding)
 	}
 	if standby {
-		x.problem("this server is a standby, which takes no writes; name the primary, or both with target_session_attrs=read-write")
+		x.problem("this server is a standby, which cannot write; name the primary, or both with " +
+			"target_session_attrs=read-write")
 	}
 	return nil
 }
@@ -112,8 +114,8 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 	}
 	switch {
 	case x.Form > x.Newest:
-		x.problem("the tables have the form %d, which a later version made; this one knows forms up to %d", x.Form,
-			x.Newest)
+		x.problem("the tables have schema version %d, but this recurgentd knows versions up to %d: use the newer one",
+			x.Form, x.Newest)
 	case x.Form < x.Newest && !create:
 		x.problem("the user may not create tables in this database; grant CREATE on its schema")
 	}
@@ -130,7 +132,8 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if refused != nil {
-		x.problem("the user may not read or write these tables: %s", *refused)
+		x.problem("grant SELECT, INSERT, UPDATE and DELETE to the user, who lacks some of them on these tables: %s",
+			*refused)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x, err = Examine(t.Context(), s.o); err != nil || !strings.Contains(strings.Join(x.Problems, "\n"),
-		"a later version made") {
+		"knows versions up to") {
 		t.Errorf("of newer tables: got %+v, %v", x, err)
 	}
 	o := s.o

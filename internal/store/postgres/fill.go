@@ -79,7 +79,8 @@ func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 		if filled {
-			return fmt.Errorf("%w: the database is not empty, it has rows in %s; copies go into a database of their own", store.ErrExists, table)
+			return fmt.Errorf("%w: the database is not empty: it has rows in %s; copy into an empty database",
+				store.ErrExists, table)
 		}
 	}
 	var replicas int
@@ -88,7 +89,8 @@ func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if replicas > 0 {
-		return fmt.Errorf("%w: %d replicas use the database, or did moments ago; stop them, and start them on the copy",
+		return fmt.Errorf("%w: %d replicas use the database, or did so moments ago; stop them, and start them on the "+
+			"copy",
 			store.ErrInUse, replicas)
 	}
 	var others int
@@ -96,7 +98,8 @@ func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 		"SELECT count(*) FROM namespaces WHERE name <> 'default'").Scan(&others); err != nil || others == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: the database has %d namespaces beside the default one", store.ErrExists, others)
+	return fmt.Errorf("%w: the database has %d namespaces besides the default one; copy into an empty database",
+		store.ErrExists, others)
 }
 
 // filler writes items in batches. It lives for one transaction.

@@ -292,12 +292,12 @@ func TestExistingIsLeftAsItIs(t *testing.T) {
 	open()
 	pgtest.Query(t, o.URL, "DELETE FROM schema_version WHERE version_id = (SELECT max(version_id) FROM schema_version)")
 	forms := pgtest.Query(t, o.URL, "SELECT count(*) FROM schema_version")
-	refused("an earlier form", "an earlier version")
+	refused("an earlier form", "an earlier recurgentd")
 	if got := pgtest.Query(t, o.URL, "SELECT count(*) FROM schema_version"); got != forms {
 		t.Errorf("an earlier form: %s rows of forms, %s before", got, forms)
 	}
 	pgtest.Query(t, o.URL, "INSERT INTO schema_version (version_id, is_applied) VALUES (999, true)")
-	refused("a later form", "a later version")
+	refused("a later form", "a newer recurgentd")
 }
 
 // A database of a later version is rejected and stays unchanged.
@@ -309,7 +309,7 @@ func TestNewerTablesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), DefaultOptions(url)); err == nil ||
-		!strings.Contains(err.Error(), "a later version") {
-		t.Errorf("got %v, want that a later version made it", err)
+		!strings.Contains(err.Error(), "knows versions up to") {
+		t.Errorf("got %v, want that it names the versions", err)
 	}
 }

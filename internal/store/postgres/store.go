@@ -121,7 +121,7 @@ func (s *Store) check(ctx context.Context) error {
 		return err
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("the database's encoding is %s, not UTF8", encoding)
+		return fmt.Errorf("the database's encoding is %s; create a database with the encoding UTF8", encoding)
 	}
 	return nil
 }
@@ -218,7 +218,8 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	if have > want {
-		return fmt.Errorf("the database's tables have the form %d, which a later version made; this one knows forms up to %d", have, want)
+		return fmt.Errorf("the database's tables have schema version %d, but this recurgentd knows versions up to "+
+			"%d: use the newer one", have, want)
 	}
 	if have == want {
 		return nil

@@ -124,7 +124,8 @@ func (v *verifier) rows(ctx context.Context) error {
 	list := slices.Concat(invariants, storedInvariants)
 	for _, table := range orphans {
 		list = append(list, struct{ table, query string }{table,
-			"SELECT format('%s rows of session %s of namespace %s, which is not there', count(*), x.session, x.ns) FROM " + table +
+			"SELECT format('%s rows of session %s of namespace %s, which is missing', count(*), x.session, x.ns) " +
+				"FROM " + table +
 				" x WHERE x.session <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.ns = x.ns AND s.id = x.session) GROUP BY x.ns, x.session"})
 	}
 	for _, table := range append([]string{"blobs"}, spaceTables...) {
@@ -133,7 +134,7 @@ func (v *verifier) rows(ctx context.Context) error {
 			but = fmt.Sprintf(" AND x.ns <> %d", none) // none stands for all namespaces
 		}
 		list = append(list, struct{ table, query string }{table,
-			"SELECT format('%s rows of namespace %s, which is not there', count(*), x.ns) FROM " + table +
+			"SELECT format('%s rows of namespace %s, which is missing', count(*), x.ns) FROM " + table +
 				" x WHERE NOT EXISTS (SELECT 1 FROM namespaces n WHERE n.id = x.ns)" + but + " GROUP BY x.ns"})
 	}
 	for _, i := range list {
@@ -163,7 +164,7 @@ func (v *verifier) programs(ctx context.Context) error {
 	var code []byte
 	if _, err := pgx.ForEachRow(rows, []any{&k.ns, &k.a, &code}, func() error {
 		if key(agent.Checksum(string(code))) != k.a {
-			v.problem("programs", "the text of %s of namespace %d is not what its name says", k.a, k.ns)
+			v.problem("programs", "the text of %s of namespace %d does not match its name", k.a, k.ns)
 		}
 		delete(missing, k)
 		return nil
@@ -171,7 +172,7 @@ func (v *verifier) programs(ctx context.Context) error {
 		return err
 	}
 	for k := range missing {
-		v.problem("programs", "an artifact of namespace %d refers to %s, which is not there", k.ns, k.a)
+		v.problem("programs", "an artifact of namespace %d refers to %s, which is missing", k.ns, k.a)
 	}
 	return nil
 }
@@ -217,7 +218,7 @@ func (v *verifier) artifacts(ctx context.Context) error {
 func (v *verifier) artifact(k rowKey, a *agent.Artifact) {
 	name := fmt.Sprintf("%s.%s of namespace %d", a.Role, a.MethodName, k.ns)
 	if methodKey(k.ns, a.Role, a.MethodName) != k {
-		v.problem("artifacts", "%s stands under %s.%s", name, k.a, k.b)
+		v.problem("artifacts", "%s is stored as %s.%s", name, k.a, k.b)
 	}
 	if sum := a.IntrinsicFailureCount + a.AdaptiveFailureCount + a.ExtrinsicFailureCount; sum != a.FailureCount {
 		v.problem("artifacts", "%s counts %d failures, its classes add up to %d", name, a.FailureCount, sum)
@@ -292,7 +293,7 @@ func (v *verifier) trail(ctx context.Context, ns int64, name agent.Namespace, he
 		var e agent.AuditEntry
 		if json.Unmarshal(line, &e) == nil && (key(e.ID) != id || key(e.SessionID) != session || e.Seq != 0 &&
 			e.Seq != n) {
-			v.problem("audit", "entry %d of namespace %s stands in the row of another", n, name)
+			v.problem("audit", "entry %d of namespace %s is in the row of another entry", n, name)
 		}
 		return nil
 	}); err != nil {
@@ -302,7 +303,8 @@ func (v *verifier) trail(ctx context.Context, ns int64, name agent.Namespace, he
 		v.problem("audit", "namespace %s: %s", name, found)
 	}
 	if c.Next() != head && (c.Entries > 0 || head.Begun()) {
-		v.problem("audit", "the trail of namespace %s ends with entry %d; its head says %d", name, c.Head.Seq, head.Seq)
+		v.problem("audit", "the trail of namespace %s ends with entry %d, but its head names entry %d",
+			name, c.Head.Seq, head.Seq)
 	}
 	if c.Entries+c.Earlier > 0 {
 		v.r.Audit = append(v.r.Audit, AuditReport{name, c.Entries, c.Earlier, c.Erased, c.Head})
@@ -396,7 +398,7 @@ func (v *verifier) documents(ctx context.Context) error {
 			for i, text := range keys(said) {
 				if !agree(text, columns[i]) {
 					found++
-					v.problem(d.table, "row %s %v of namespace %d says %q where its document says %q", place, columns,
+					v.problem(d.table, "row %s %v of namespace %d has %q, but its document has %q", place, columns,
 						ns, columns[i], said[i])
 				}
 			}
@@ -422,7 +424,7 @@ func (v *verifier) files(ctx context.Context) error {
 	sum := sha256.New()
 	end := func() {
 		if said != "" && said != hex.EncodeToString(sum.Sum(nil)) {
-			v.problem("files", "file %s of namespace %d has other bytes than its digest says", file.a, file.ns)
+			v.problem("files", "file %s of namespace %d does not match its digest", file.a, file.ns)
 		}
 	}
 	if _, err := pgx.ForEachRow(rows, []any{&k.ns, &k.a, &doc, &data}, func() error {

@@ -4,12 +4,14 @@ package console
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +191,15 @@ func (p *page) settled() {
 
 func (p *page) click(selector string)      { p.t.Helper(); p.do("click", selector) }
 func (p *page) fill(selector, text string) { p.t.Helper(); p.do("fill", selector, text) }
+
+// downloads clicks what downloads a file, and compares the file's name and bytes.
+func (p *page) downloads(selector, name string, data []byte) {
+	p.t.Helper()
+	file, _ := p.do("download", selector).([]any)
+	if want := []any{name, base64.StdEncoding.EncodeToString(data)}; !slices.Equal(file, want) {
+		p.t.Errorf("%s downloads %v, want %v", selector, file, want)
+	}
+}
 
 // clean reports what must not have happened: exceptions, violations of the policy, scripts of others, requests
 // elsewhere.

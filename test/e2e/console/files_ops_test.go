@@ -104,15 +104,16 @@ func TestOpsFilesOfResults(t *testing.T) {
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 30, 20))); err != nil {
 		t.Fatal(err)
 	}
+	latin := []byte("Stadt;Umsatz\nM\xfcnchen;\"1;5\"\n<b>Ulm</b>;2\n")
 	call := d.Call(s, "make", object{
-		"table":   stored(d, s, "Umsatz.csv", "text/csv", []byte("Stadt;Umsatz\nM\xfcnchen;\"1;5\"\n<b>Ulm</b>;2\n")),
+		"table":   stored(d, s, "Umsatz.csv", "text/csv", latin),
 		"page":    stored(d, s, "report.html", "text/html", []byte(pageAt(outside))),
 		"drawing": stored(d, s, "chart.svg", "image/svg+xml", drawingAt(outside)),
 		"picture": stored(d, s, "dot.png", "image/png", picture.Bytes()),
 		"text":    stored(d, s, "notes.txt", "text/plain", []byte("one\n  <i>two</i>\n")),
 		"archive": stored(d, s, "all.zip", "application/zip", []byte("PK"))})
 	b := newBrowser(t)
-	p := b.open(t, "one", d.URL, object{"acceptDownloads": true})
+	p := b.open(t, "one", d.URL, nil)
 	p.at("#/calls/" + call.CallID)
 	files := "section:has(h2:text-is('Outcome')) ul.files"
 	for _, name := range []string{"Umsatz.csv", "report.html", "chart.svg", "dot.png", "notes.txt"} {
@@ -132,6 +133,10 @@ func TestOpsFilesOfResults(t *testing.T) {
 	}
 	for _, name := range []string{"chart.svg", "dot.png"} {
 		p.until("document.querySelector('img[alt=\"" + name + "\"]')?.naturalWidth >= 30")
+	}
+	for name, data := range map[string][]byte{"Umsatz.csv": latin, "report.html": []byte(pageAt(outside)),
+		"dot.png": picture.Bytes(), "all.zip": []byte("PK")} { // as they are stored, not as they are shown
+		p.downloads(files+" >> "+button("Download "+name), name, data)
 	}
 	p.accessible("a call with files")
 	p.do("screenshot", map[string]any{"path": shots(t) + "/files.png", "fullPage": true})
@@ -158,7 +163,7 @@ func TestOpsTextResults(t *testing.T) {
 	m.Otherwise(rig.Program("\treturn call.Arg(0, \"text\"), nil"))
 	d := rig.Start(t, m)
 	s, outside := d.Session("texts"), watch(t)
-	p := newBrowser(t).open(t, "one", d.URL, object{"acceptDownloads": true})
+	p := newBrowser(t).open(t, "one", d.URL, nil)
 	shown := func(value string) string {
 		t.Helper()
 		p.at("#/calls/" + d.Call(s, "echo", value).CallID)
@@ -173,6 +178,7 @@ func TestOpsTextResults(t *testing.T) {
 		}
 	}
 	shown("city,n\nUlm,2\n")
+	p.downloads(button("Download the value"), "echo.csv", []byte("city,n\nUlm,2\n"))
 	p.click(button("As a table"))
 	p.sees("td:text-is('Ulm')")
 	shown(pageAt(outside))
@@ -204,7 +210,8 @@ func TestOpsFilesForCalls(t *testing.T) {
 	p.sees(button("Attach a file"))
 	p.until("document.querySelector('label.grow input').value.startsWith('{\"$file\":\"file_')")
 	p.click(button("Call"))
-	p.sees(".reply pre:has-text('chosen!')", ".reply >> "+button("Download copy.txt"))
+	p.sees(".reply pre:has-text('chosen!')")
+	p.downloads(".reply >> "+button("Download copy.txt"), "copy.txt", []byte("chosen!"))
 	p.accessible("a form with a file")
 
 	// A text needs no quotes, unless it might be several.

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// In Firefox, too, each page shows what it is for, a call is followed, made with a file and judged, and what a hostile
-// page or drawing has runs nothing and loads nothing.
+// In Firefox, too, each page shows what it is for, a call is followed, made with a file and judged, a program is
+// approved, and what a hostile page or drawing has runs nothing and loads nothing.
 func TestOpsFirefox(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60, programNet70}})
 	m.Otherwise(rig.ProgEcho)
@@ -54,6 +54,22 @@ func TestOpsFirefox(t *testing.T) {
 	p.do("press", "body", "g")
 	p.do("press", "body", "t")
 	p.sees("h1:has-text('Tools'):focus")
+
+	d.Policy(object{"approval_required": true})
+	d.WantError(d.Call(s, "waits", 1), "denied")
+	p.at("#/inbox?kind=approval")
+	entry := "ul.entries > li:has-text('tax.waits')"
+	p.click(entry + " >> summary")
+	p.sees(entry + " >> pre:has-text('package tool')")
+	p.click("role=checkbox[name='Select tax.waits']")
+	p.click(button("Approve 1"))
+	p.fill("dialog input", "read it")
+	p.click("dialog >> " + button("Approve"))
+	p.sees(".messages >> text=1 program approved")
+	p.gone(entry)
+	if got := d.Call(s, "waits", 1); !got.Outcome.OK {
+		t.Errorf("the approved program: %+v", got.Outcome)
+	}
 	p.clean()
 	if n := outside.asked.Load(); n > 0 {
 		t.Errorf("%d connections were made to where the page and the drawing point", n)

@@ -200,7 +200,8 @@ func TestOpsWithdraw(t *testing.T) {
 // once: each is answered for itself, and all are taken back together.
 func TestOpsApproveMany(t *testing.T) {
 	named := rig.Program("\t_ = \"https://api.example.org/x\"\n\treturn call.Arg(0, \"gross\"), nil")
-	m := rig.NewModel(t, rig.Script{"tax.net": {named}})
+	m := rig.NewModel(t, rig.Script{"tax.net": {openaitest.Reply{Code: named,
+		Declared: map[string]any{"summary": "what is left of a gross amount"}}}})
 	m.Otherwise(rig.ProgEcho)
 	d := rig.Start(t, m)
 	d.Policy(object{"approval_required": true})
@@ -211,7 +212,8 @@ func TestOpsApproveMany(t *testing.T) {
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/inbox?kind=approval")
 	entry := "ul.entries > li:has-text('tax.net')"
-	p.sees(entry+" >> dd:has-text('api.example.org')", entry+" >> dt:text-is('Called as') + dd:has-text('net(')")
+	p.sees(entry+" >> dt:text-is('What it does') + dd:text-is('what is left of a gross amount')",
+		entry+" >> dd:has-text('api.example.org')", entry+" >> dt:text-is('Called as') + dd:has-text('net(')")
 	p.click(entry + " >> summary")
 	p.sees(entry + " >> pre:has-text('package tool')")
 	p.accessible("Approvals")

@@ -90,7 +90,7 @@ func TestOpsMethod(t *testing.T) {
 		"tr:has-text('for good') >> "+button("Undo"))
 	p.lacks("tr:has-text('once more') >> " + button("Undo"))
 	p.click("tr:has-text('once more') >> a:text-is('not possible')")
-	p.sees("dialog >> text=No undo: what it archived was restored since, and is gone again.")
+	p.sees("dialog >> text=No undo: what it archived was restored since, and removed again.")
 	p.accessible("Audit with what cannot be undone")
 	p.click("dialog >> " + button("Close"))
 	p.click("tr:has-text('for good') >> " + button("Undo"))

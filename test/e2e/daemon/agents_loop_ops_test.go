@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // A chooser is a scripted model that picks tools: it asks in turn for what picks has, then repeats what the tools
-// answered.
+// answered. It serves chat completions and responses.
 type chooser struct {
 	t     *testing.T
 	picks [][2]string // name and arguments
@@ -26,47 +27,80 @@ type chooser struct {
 	turns   int
 }
 
+// An offer is a tool in either of the two formats.
+type offer struct {
+	Name       string         `json:"name"`
+	Parameters map[string]any `json:"parameters"`
+	Function   *offer         `json:"function"`
+}
+
 func (c *chooser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Messages []map[string]any `json:"messages"`
-		Tools    []struct {
-			Function struct {
-				Name       string         `json:"name"`
-				Parameters map[string]any `json:"parameters"`
-			} `json:"function"`
-		} `json:"tools"`
+		Input    []map[string]any `json:"input"`
+		Tools    []offer          `json:"tools"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.URL.Path != "/chat/completions" ||
+	answers := map[string]func(*[2]string, string) any{"/chat/completions": chatAnswer, "/responses": responsesAnswer}
+	answer := answers[r.URL.Path]
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || answer == nil ||
 		r.Header.Get("Authorization") != "Bearer k" {
 		c.t.Errorf("the model was asked %s: %v", r.URL.Path, err)
+		http.NotFound(w, r)
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.turns == 0 {
-		for _, tool := range q.Tools {
-			c.offered = append(c.offered, tool.Function.Name)
-			if tool.Function.Parameters["type"] != "object" {
-				c.t.Errorf("%s has no schema: %v", tool.Function.Name, tool.Function.Parameters)
-			}
-		}
+		c.look(q.Tools)
 	}
-	message := map[string]any{"role": "assistant"}
+	var pick *[2]string
+	var results []string
 	if c.turns < len(c.picks) {
-		pick := c.picks[c.turns]
-		message["tool_calls"] = []any{map[string]any{"id": "call_1", "type": "function",
-			"function": map[string]any{"name": pick[0], "arguments": pick[1]}}}
+		pick = &c.picks[c.turns]
 	} else {
-		var results []string
-		for _, m := range q.Messages {
+		for _, m := range append(q.Messages, q.Input...) {
 			if m["role"] == "tool" {
 				results = append(results, m["content"].(string))
+			} else if m["type"] == "function_call_output" {
+				results = append(results, m["output"].(string))
 			}
 		}
-		message["content"] = strings.Join(results, " | ")
 	}
 	c.turns++
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": message}}})
+	_ = json.NewEncoder(w).Encode(answer(pick, strings.Join(results, " | ")))
+}
+
+// look keeps the names of tools. Callers hold c.mu.
+func (c *chooser) look(tools []offer) {
+	for _, tool := range tools {
+		if tool.Function != nil {
+			tool = *tool.Function
+		}
+		c.offered = append(c.offered, tool.Name)
+		if tool.Parameters["type"] != "object" {
+			c.t.Errorf("%s has no schema: %v", tool.Name, tool.Parameters)
+		}
+	}
+}
+
+// chatAnswer is a chat completion that picks a tool, or has the text where pick is nil.
+func chatAnswer(pick *[2]string, text string) any {
+	message, finish := object{"role": "assistant", "content": text}, "stop"
+	if pick != nil {
+		message, finish = object{"role": "assistant", "tool_calls": []any{object{"id": "call_1", "type": "function",
+			"function": object{"name": pick[0], "arguments": pick[1]}}}}, "tool_calls"
+	}
+	return object{"choices": []any{object{"index": 0, "message": message, "finish_reason": finish}}}
+}
+
+// responsesAnswer is a response that picks a tool, or has the text where pick is nil.
+func responsesAnswer(pick *[2]string, text string) any {
+	item := object{"type": "message", "role": "assistant", "content": []any{object{"type": "output_text", "text": text}}}
+	if pick != nil {
+		item = object{"type": "function_call", "call_id": "call_1", "name": pick[0], "arguments": pick[1]}
+	}
+	return object{"object": "response", "status": "completed", "output": []any{item}}
 }
 
 // The example of an agent loop runs what the model picks, in one session, and shows the model what went wrong.
@@ -101,7 +135,47 @@ func TestOpsAgentLoop(t *testing.T) {
 		!strings.Contains(got[4], "unknown tool") || !strings.Contains(got[5], "as text must be a JSON object") {
 		t.Errorf("the model saw %q", got)
 	}
-	if want := "call_method find_tools calculator__add calculator__increment shop__sell"; strings.Join(model.offered, " ") != want {
+	want := "call_method find_tools calculator__add calculator__increment shop__sell"
+	if strings.Join(model.offered, " ") != want {
 		t.Errorf("offered %v, want %s", model.offered, want)
+	}
+}
+
+// The SDK of OpenAI, by two of its interfaces, and the AI SDK run what a model picks, and show it what the tools
+// answered.
+func TestOpsAgentKits(t *testing.T) {
+	dir, node := kits(t)
+	for name, command := range map[string][]string{
+		"openai, chat completions": {"openai.mjs", "chat"},
+		"openai, responses":        {"openai.mjs", "responses"},
+		"ai":                       {"aiagent.mjs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rig.Start(t, rig.NewModel(t, script()), tokens(t)...).As(token)
+			s := d.Session("calculator")
+			d.Call(s, "add", 1, 2)
+			d.Invoke(s, object{"role": "shop", "method": "sell", "args": []any{1}})
+			model := &chooser{t: t, picks: [][2]string{{"calculator__add", `{"a": 20, "b": 22}`}, {"shop__sell", `{"n": 0}`},
+				{"call_method", `{"role": "calculator", "method": "add", "args": [1, 2]}`}}}
+			server := httptest.NewServer(model)
+			defer server.Close()
+			cmd := exec.CommandContext(t.Context(), node, append(command, "What is 20 + 22?")...)
+			cmd.Dir, cmd.Env = dir, append(rig.Environment(dir), "RECURGENT_URL="+d.URL, "RECURGENT_TOKEN="+token,
+				"OPENAI_BASE_URL="+server.URL, "OPENAI_API_KEY=k")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			got := strings.Split(strings.TrimSpace(string(out)), " | ")
+			if len(got) != 3 || !strings.Contains(got[0], "42") || !strings.Contains(got[1], "not_today") ||
+				!strings.Contains(got[2], "3") {
+				t.Errorf("the model saw %q", got)
+			}
+			for _, name := range []string{"call_method", "find_tools", "calculator__add", "shop__sell"} {
+				if !slices.Contains(model.offered, name) {
+					t.Errorf("%s was not offered: %v", name, model.offered)
+				}
+			}
+		})
 	}
 }

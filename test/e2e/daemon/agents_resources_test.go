@@ -245,7 +245,7 @@ func TestMCPUploadsAreRefused(t *testing.T) {
 		"no base64":          {object{"content": "a!b", "encoding": "base64"}, "arguments/content is not base64"},
 		"another encoding":   {object{"content": "x", "encoding": "hex"}, "encoding"},
 		"no media type":      {object{"content": "x", "media_type": "nonsense"}, "arguments/media_type"},
-		"a large file":       {object{"content": strings.Repeat("x", 1025)}, "a file may have 1024 bytes"},
+		"a large file":       {object{"content": strings.Repeat("x", 1025)}, "a file can have at most 1024 bytes"},
 		"an unknown session": {object{"content": "x", "session_id": "sess_none"}, "no session of yours"},
 		"an unknown member":  {object{"content": "x", "path": "/etc"}, "path"},
 	} {

@@ -57,7 +57,7 @@ func run(t *testing.T, url, dir string, command ...string) string {
 
 func withToken(t *testing.T) *rig.Daemon {
 	t.Helper()
-	return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice "+token+"\n"))
+	return rig.Start(t, nil, tokens(t)...)
 }
 
 // Every example takes the same six steps, on a daemon of its own with the embedded recording.
@@ -75,12 +75,22 @@ func TestOpsExamples(t *testing.T) {
 	}
 }
 
-// The example in TypeScript takes them, too, with types generated from the document, and they hold.
-func TestOpsTypeScriptExample(t *testing.T) {
+// generateTypes writes the types that openapi-typescript makes of the document into a directory, and gives it the
+// packages of the TypeScript example.
+func generateTypes(t *testing.T, dir string) {
+	t.Helper()
 	packages := rig.Root() + "/.cache/npm-typescript/node_modules"
 	if _, err := os.Stat(packages); err != nil {
 		t.Fatalf("%v: run scripts/ops-install typescript", err)
 	}
+	if err := os.Symlink(packages, dir+"/node_modules"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "", dir, packages+"/.bin/openapi-typescript", rig.Root()+"/api/openapi.yaml", "--output", "api.d.ts")
+}
+
+// The example in TypeScript takes them, too, with types generated from the document, and they hold.
+func TestOpsTypeScriptExample(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(rig.Root()+"/examples/typescript")); err != nil {
 		t.Fatal(err)
@@ -88,14 +98,8 @@ func TestOpsTypeScriptExample(t *testing.T) {
 	if err := os.RemoveAll(dir + "/node_modules"); err != nil { // of somebody who tried it
 		t.Fatal(err)
 	}
-	if err := os.Symlink(packages, dir+"/node_modules"); err != nil {
-		t.Fatal(err)
-	}
-	tool := func(name string, args ...string) {
-		run(t, "", dir, append([]string{packages + "/.bin/" + name}, args...)...)
-	}
-	tool("openapi-typescript", rig.Root()+"/api/openapi.yaml", "--output", "api.d.ts")
-	tool("tsc", "--noEmit", "false", "--outDir", "build")
+	generateTypes(t, dir)
+	run(t, "", dir, tsc(), "--noEmit", "false", "--outDir", "build")
 	if out := run(t, withToken(t).URL, dir, "node", "build/six_steps.js"); !sixSteps.MatchString(out) {
 		t.Errorf("it printed\n%swant\n%s", out, sixSteps)
 	}
@@ -120,16 +124,16 @@ func TestOpsClientTests(t *testing.T) {
 // settings of a new project.
 func TestOpsReadmes(t *testing.T) {
 	for name, c := range map[string]struct {
-		fence string
-		run   func(t *testing.T, url, program string) string
-		end   string
+		fence    string
+		run      func(t *testing.T, url, program string) string
+		has, end string
 	}{
 		"python": {"```python\n", func(t *testing.T, url, program string) string {
 			return run(t, url, "clients/python", "python3", "-c", program)
-		}, "counter\ntext tools\n"},
+		}, "\nbecause\n", "counter\ntext tools\n"},
 		"typescript": {"```ts\n", func(t *testing.T, url, program string) string {
 			return runTypeScript(t, url, map[string]string{"main.ts": program})
-		}, "calculator\ncounter\n"},
+		}, "", "calculator\ncounter\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(rig.Root() + "/clients/" + name + "/README.md")
@@ -142,10 +146,12 @@ func TestOpsReadmes(t *testing.T) {
 				program += block
 			}
 			title := rig.Program("\treturn strings.ToTitle(call.Args[0].(string)), nil", "strings")
-			d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd},
-				"counter.increment": {rig.ProgIncrement}, "text tools.to title case": {title}}))
+			m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "counter.increment": {rig.ProgIncrement},
+				"text tools.to title case": {title}})
+			m.Answer("", "", rig.Text("Answer: because")) // a prediction
+			d := rig.Start(t, m)
 			if out := c.run(t, d.URL, program); !strings.Contains(out, "call.finished") ||
-				!strings.HasSuffix(out, c.end) {
+				!strings.Contains(out, c.has) || !strings.HasSuffix(out, c.end) {
 				t.Errorf("it printed\n%s", out)
 			}
 		})

@@ -23,8 +23,8 @@ func copied(t *testing.T) string {
 
 const openAPI = "api/openapi.yaml"
 
-// Generators of clients take the document as it is, their code compiles, and a call by it gets its value. The one of
-// the TypeScript example takes it in TestOpsTypeScriptExample.
+// Generators of clients take the document as it is, their code compiles, and by it a call with a keyword argument gets
+// its value, and a session shows the context that it began with.
 func TestOpsGeneratorsForGo(t *testing.T) {
 	dir := filepath.Join(copied(t), "go")
 	document := filepath.Join(rig.Root(), openAPI)
@@ -35,7 +35,17 @@ func TestOpsGeneratorsForGo(t *testing.T) {
 		"oapi/api.gen.go", document)
 	run(t, "", dir, "go", "tool", "ogen", "--target", "ogen", "--package", "ogen", "--clean", document)
 	d := rig.Start(t, nil)
-	if out := run(t, "", dir, "go", "run", ".", d.URL); out != "oapi-codegen 5\nogen 5\n" {
+	if out := run(t, "", dir, "go", "run", ".", d.URL); out != "oapi-codegen 5 7\nogen 5 7\n" {
+		t.Errorf("it printed %q", out)
+	}
+}
+
+func TestOpsOpenAPITypeScript(t *testing.T) {
+	dir := filepath.Join(copied(t), "openapi-typescript")
+	files(t, dir, map[string]string{"package.json": `{"type": "module"}`})
+	generateTypes(t, dir)
+	run(t, "", dir, tsc(), "-p", ".")
+	if out := run(t, withToken(t).URL, dir, "node", "main.js"); out != "openapi-typescript 5 7\n" {
 		t.Errorf("it printed %q", out)
 	}
 }
@@ -57,7 +67,7 @@ func TestOpsGeneratorsForTypeScript(t *testing.T) {
 	run(t, d.URL, dir, node, packages+"/.bin/orval", "--config", "orval.config.cjs")
 	run(t, d.URL, dir, node, packages+"/.bin/tsc", "-p", ".")
 	for _, name := range []string{"hey", "orval"} {
-		if out := run(t, d.URL, dir, node, "built/"+name+".js", d.URL); !strings.HasSuffix(out, " 5\n") {
+		if out := run(t, d.URL, dir, node, "built/"+name+".js", d.URL); !strings.HasSuffix(out, " 5 7\n") {
 			t.Errorf("%s printed %q", name, out)
 		}
 	}

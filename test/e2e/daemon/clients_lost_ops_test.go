@@ -9,6 +9,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
@@ -20,6 +21,7 @@ type cutter struct {
 	net.Listener
 	daemon, cut string
 	cuts        chan net.Conn
+	passed      atomic.Int32 // connections
 }
 
 func newCutter(t *testing.T, d *rig.Daemon, cut string) *cutter {
@@ -36,6 +38,7 @@ func newCutter(t *testing.T, d *rig.Daemon, cut string) *cutter {
 			if err != nil {
 				return
 			}
+			c.passed.Add(1)
 			go c.pass(from)
 		}
 	}()
@@ -131,5 +134,17 @@ func TestOpsLostConnection(t *testing.T) {
 				t.Errorf("%d calls", len(calls))
 			}
 		})
+	}
+}
+
+// Requests of the client for Python follow each other over one connection.
+func TestOpsKeptConnections(t *testing.T) {
+	d := rig.Start(t, nil)
+	c := newCutter(t, d, "nothing is cut")
+	out := run(t, "http://"+c.Addr().String(), "clients/python", "python3", "-c", `import recurgent
+calculator = recurgent.role("calculator")
+print(*(calculator.add(n, 3) for n in range(5)))`)
+	if connections := c.passed.Load(); out != "3 4 5 6 7\n" || connections != 1 {
+		t.Errorf("it printed %q by %d connections", out, connections)
 	}
 }

@@ -27,7 +27,7 @@ func files(t *testing.T, dir string, texts map[string]string) {
 	}
 }
 
-// Wrappers of methods whose names are hard to write compile, and call: mypy and Python, go vet, tsc.
+// Wrappers of methods whose names are hard to write compile, and call: mypy and Python, go vet and Go, tsc.
 func TestOpsStubs(t *testing.T) {
 	d, dir := rig.Start(t, nil), t.TempDir()
 	for role, methods := range map[string]map[string]string{
@@ -44,8 +44,8 @@ func TestOpsStubs(t *testing.T) {
 	}
 	d.Do(201, "PUT", "/v1/tools/file", map[string]any{})
 	d.Do(200, "PUT", "/v1/tools/file/methods/same", map[string]any{
-		"code": rig.Program("\treturn []any{call.Arg(1, \"unit\"), call.Arg(0, \"sheet\")}[1], nil"), "returns": json.RawMessage(
-			`{"type":"object","properties":{"$file":{"type":"string"}},"required":["$file"]}`),
+		"code":    rig.Program("\treturn []any{call.Arg(1, \"unit\"), call.Arg(0, \"sheet\")}[1], nil"),
+		"returns": json.RawMessage(`{"type":"object","properties":{"$file":{"type":"string"}},"required":["$file"]}`),
 		"parameters": json.RawMessage(`[{"name":"sheet","type":"file","required":true},
 			{"name":"unit","type":"string","schema":{"enum":["km","mi"]},"required":true}]`)})
 	text := func(path string) string {
@@ -76,8 +76,13 @@ print(Calculator(session).add(2, 3), None_(session).import_os_os_exit(self_=1),
 			t.Fatal(err)
 		}
 		files(t, module, map[string]string{"tools/tools.go": text(dir + "/recurgent_tools.go"),
-			"go.mod": strings.ReplaceAll(text(module+"/go.mod"), "../../clients", rig.Root()+"/clients")})
+			"main.go": text("testdata/stubs/main.go"),
+			"go.mod":  strings.ReplaceAll(text(module+"/go.mod"), "../../clients", rig.Root()+"/clients")})
 		run(t, "", module, "go", "vet", "./...")
+		id, _ := d.Send("POST", "/v1/files", []byte("a;b"), nil).Object(t)["id"].(string)
+		if out := run(t, d.URL, module, "go", "run", ".", id); out != "5 "+id+"\n" {
+			t.Errorf("it printed %q", out)
+		}
 	})
 	t.Run("typescript", func(t *testing.T) {
 		out := runTypeScript(t, d.URL, map[string]string{"recurgent_tools.ts": text(dir + "/recurgent_tools.ts"),
@@ -131,7 +136,8 @@ func TestOpsTypeScriptClient(t *testing.T) {
 	run(t, "", dir, "node", "--test", "test/client.test.js")
 	d := withToken(t)
 	out := run(t, d.URL, dir, "node", "test/daemon.js")
-	if want := "5 4.5\nok persisted\ncall.finished 5\nright active\nadd=ok add=ok add=ok\ncalculator\nx text/plain\n"; out != want {
+	want := "5 4.5\nok persisted\ncall.finished 5\nright active\nadd=ok add=ok add=ok\ncalculator\nx text/plain\n"
+	if out != want {
 		t.Errorf("it printed\n%swant\n%s", out, want)
 	}
 }

@@ -90,7 +90,7 @@ func TestDoctorSaysWhy(t *testing.T) {
 		want map[string]string // check → "result: part of the detail or the fix"
 	}{
 		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config,
-			"data": "warn: moved aside as damaged: 1 file", "port": "ok: is free",
+			"data": "warn: damaged and moved aside: 1 file", "port": "ok: is free",
 			"model":   "ok: tiny wrote a program in ",
 			"sandbox": ": level ", "clock": "ok: 20"}},
 		{"flags and environment", []string{"RECURGENT_RUNNERS=2"}, []string{"--model", "tiny"}, 0,

@@ -38,7 +38,7 @@ func TestExampleCommands(t *testing.T) {
 	d.Expect(1, []string{"failed", "800"}, "tools", "examples", "run", "tax", "net", "--code", candidate)
 	d.Expect(0, []string{"answer           -       10"}, "tools", "try", "tax", "other", "5", "--code",
 		rig.WriteFile(t, "x.go", share("200")))
-	d.Expect(2, []string{"exclude each other"}, "tools", "try", "tax", "net", "--code", candidate, "--generation",
+	d.Expect(2, []string{"cannot be used together"}, "tools", "try", "tax", "net", "--code", candidate, "--generation",
 		"gen-1")
 	d.Expect(2, []string{"not a JSON array"}, "tools", "try", "tax", "net", "--args", "5")
 
@@ -61,14 +61,14 @@ func TestBadExampleFiles(t *testing.T) {
 		"role: tax\nmethod: net\nexamples:\n  - args: [1000]\n    expect: {value: 600}\n")
 	rig.WriteAt(t, filepath.Join(dir, "b.yaml"), "role: tax\nmethod: net\nexamples:\n  - args: [1]\n    expected: 1\n")
 	rig.WriteAt(t, filepath.Join(dir, "c.json"), "{\"examples\":\n[]}")
-	out := d.Expect(2, []string{filepath.Join(dir, "b.yaml") + `:5: "expected" is none of id, args`,
-		filepath.Join(dir, "c.json") + ":1: must name a role and a method", "2 files cannot be taken; nothing was run"},
+	out := d.Expect(2, []string{filepath.Join(dir, "b.yaml") + `:5: "expected" is not a known member: id, args`,
+		filepath.Join(dir, "c.json") + ":1: must name a role and a method", "2 files with errors; nothing was run"},
 		"test", dir)
 	if out != "" {
 		t.Errorf("something was run: %s", out)
 	}
 	d.Expect(0, []string{"1 passed"}, "test", filepath.Join(dir, "a"))
-	d.Expect(2, []string{"there is no file of examples"}, "test", t.TempDir())
+	d.Expect(2, []string{"there are no example files"}, "test", t.TempDir())
 	d.Expect(2, []string{"no such file or directory"}, "test", filepath.Join(dir, "none"))
 	twice := rig.WriteFile(t, "twice.yaml",
 		"role: tax\nmethod: net\nexamples:\n  - args: [1]\n    expect: {value: 1}\n  - args: [1]\n    expect: {value: 2}\n")

@@ -100,13 +100,13 @@ func TestVerdictCommands(t *testing.T) {
 	d.Expect(0, []string{"calculator.add (gen-1): right (as it should)", "example: ex_"}, "right", sum, "--note",
 		"as it should")
 	d.Expect(0, []string{"passed  (2, 3)  5"}, "tools", "examples", "run", "calculator", "add")
-	d.Expect(2, []string{"exclude each other"}, "wrong", sum, "--expected", "1", "--expected-error", "x")
+	d.Expect(2, []string{"cannot be used together"}, "wrong", sum, "--expected", "1", "--expected-error", "x")
 	d.Expect(3, []string{"404"}, "wrong", "call_00000000000000000000000000")
 	d.Expect(3, []string{"404"}, "verdict", sum+"x")
 
 	// A correction that does not give the example is not adopted: the old program answers, and --wait says so.
 	_, wrong := askedByCommand(d, "tax", "net", "1000")
-	out := d.Expect(1, []string{"the correction failed; the old program goes on answering"}, "wrong", wrong,
+	out := d.Expect(1, []string{"the correction failed; the old program still answers"}, "wrong", wrong,
 		"--expected", "700", "--wait", "--output", "json")
 	var v map[string]any
 	if err := json.Unmarshal([]byte(out), &v); err != nil {

@@ -55,7 +55,7 @@ func TestWatchScreen(t *testing.T) {
 	w.Lacks("trace=")
 	w.Shows(`role="movie finder"`, "movie finder.find")
 	w.Press("/\x15colour=red\r")
-	w.Shows(`"colour=red" is none of role=`)
+	w.Shows(`"colour=red" is not one of role=`)
 	w.Press("\x1b") // no more typing
 	w.Lacks("colour=red")
 	w.Press("\x1b") // no filter

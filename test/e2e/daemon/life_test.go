@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -122,28 +123,80 @@ func TestSecondSigtermIsImmediate(t *testing.T) {
 	m.Release()
 }
 
-// A call whose client hangs up is canceled and recorded once, and counts against no program.
+// hungUp sends a request and hangs up once ready holds.
+func hungUp(d *rig.Daemon, path string, body object, header map[string]string, what string, ready func() bool) {
+	d.T.Helper()
+	ctx, hangUp := context.WithCancel(d.T.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.Try(ctx, http.MethodPost, path, rig.MustJSON(body), header)
+		done <- err
+	}()
+	rig.Until(d.T, what, ready)
+	hangUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		d.T.Errorf("%s: the client that hung up has %v", path, err)
+	}
+}
+
+// A call for which a model writes goes on when its client hangs up: it is recorded once, its program is kept, and the
+// same request again is answered with its reply. Neither that nor a later call asks the model.
+func TestForgeOutlivesAClientThatHangsUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path func(session string) string
+		body func(session string) object
+	}{
+		"a call": {func(s string) string { return "/v1/sessions/" + s + "/calls" },
+			func(string) object { return object{"method": "answer", "args": []any{1, 2}} }},
+		"a function": {func(string) string { return "/v1/functions/call_method" }, func(s string) object {
+			return object{"session_id": s,
+				"arguments": object{"role": "slow", "method": "answer", "args": []any{1, 2}}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}})
+			defer m.Release()
+			d := rig.Start(t, m)
+			s := d.Session("slow")
+			path, body, key := c.path(s), c.body(s), map[string]string{"Idempotency-Key": "one"}
+			hungUp(d, path, body, key, "the model to be asked", func() bool { return m.Count("slow", "answer") == 1 })
+			if r := d.Send(http.MethodPost, path, rig.MustJSON(body), key); r.Status != http.StatusConflict {
+				t.Errorf("the same request while the first is under way: %d %s", r.Status, r.Body)
+			}
+			m.Release()
+			rig.Until(t, "the record", func() bool { return len(d.History(s)) == 1 })
+			id := d.History(s)[0]["call_id"]
+			rig.Until(t, "the reply of the call that was left", func() bool {
+				r := d.Send(http.MethodPost, path, rig.MustJSON(body), key)
+				return r.Status == http.StatusOK && r.Header.Get("Idempotent-Replayed") == "true" &&
+					r.Object(t)["call_id"] == id && strings.Contains(string(r.Body), `"value":3`)
+			})
+			d.WantValue(d.Call(s, "answer", 40, 2), 42, "persisted")
+			if n := m.Count("slow", "answer"); n != 1 || len(d.History(s)) != 2 {
+				t.Errorf("%d requests to the model, %d records", n, len(d.History(s)))
+			}
+		})
+	}
+}
+
+// A call whose client hangs up while a program runs is canceled and recorded once, and counts against no program.
 func TestClientHangsUp(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"slow.answer": {rig.Held(rig.ProgAdd)}})
-	d := rig.Start(t, m)
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"slow.spins": {progSpins}}))
 	s := d.Session("slow")
-	ctx, hangUp := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// is cut off
-		_, _ = d.Try(ctx, http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"answer","args":[1,2]}`), nil)
-	}()
-	rig.Until(t, "the model to be asked", func() bool { return m.Count("slow", "answer") == 1 })
-	hangUp()
-	<-done
-	rig.Until(t, "the record", func() bool { return len(d.History(s)) == 1 })
-	if r := d.History(s)[0]; r["error_type"] != "canceled" {
+	d.WantValue(d.Call(s, "spins", false), 1, "generated")
+	hungUp(d, "/v1/sessions/"+s+"/calls", object{"method": "spins", "args": []any{true}}, nil, "the call to run",
+		func() bool { return len(d.List("/v1/calls?status=running")) == 1 })
+	rig.Until(t, "the record", func() bool { return len(d.History(s)) == 2 })
+	if r := d.History(s)[1]; r["error_type"] != "canceled" {
 		t.Errorf("record: %v", r)
 	}
-	m.Release()
-	d.WantValue(d.Call(s, "answer", 1, 2), 3, "")
+	if a := d.Artifact("slow", "spins"); a["failure_count"] != 0.0 || a["success_count"] != 1.0 {
+		t.Errorf("artifact: %v", a)
+	}
+	d.WantValue(d.Call(s, "spins", false), 1, "persisted")
 }
 
 // A terminal that closes stops the daemon as cleanly as SIGTERM does.

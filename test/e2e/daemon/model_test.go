@@ -27,7 +27,7 @@ func TestModelThatFails(t *testing.T) {
 	s := d.Session("r")
 	warnings := func() int {
 		return strings.Count(d.Output.String(),
-			"the model fails; kept programs go on without it")
+			"the model fails; stored programs run without it")
 	}
 	refuse := func(status int, message string) {
 		m.Answer("r", "new", openaitest.Reply{Status: status, Body: `{"error":{"message":"` + message + `"}}`})

@@ -30,7 +30,7 @@ func TestEngines(t *testing.T) {
 			shown := setting
 			if setting == "ssa" {
 				shown = "go"
-				for _, warning := range []string{"--engine ssa is an earlier name", "--native has no effect"} {
+				for _, warning := range []string{"--engine ssa is an earlier name", "--native no longer has an effect"} {
 					if !strings.Contains(d.Output.String(), warning) {
 						t.Errorf("no warning: %s", warning)
 					}

@@ -29,13 +29,13 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		want []string // in the one line
 	}{
 		{"port in use", []string{"serve", "--listen", address, "--data-dir", dir}, 1,
-			[]string{address, "already in use", "stop what holds it, or name another --listen"}},
+			[]string{address, "already in use", "stop the process that uses it, or set another --listen"}},
 		{"data directory in use", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", d.State()}, 1,
-			[]string{d.State(), "in use by another recurgentd", "name another --data-dir"}},
+			[]string{d.State(), "in use by another recurgentd", "set another --data-dir"}},
 		{"data directory is a file", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", file("plain", "")}, 1,
 			[]string{"cannot open the data directory", "plain", "not a directory"}},
 		{"open to the world", []string{"serve", "--listen", "0.0.0.0:0"}, 2,
-			[]string{"that needs --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:0", "(from --listen)"}},
+			[]string{"set --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:0", "(from --listen)"}},
 		{"no port", []string{"serve", "--listen", "nonsense"}, 2, []string{"not HOST:PORT, such as 127.0.0.1:8420"}},
 		{"a flag that is not", []string{"serve", "--lisen", "x"}, 2,
 			[]string{"unknown flag: --lisen", "see recurgentd serve --help"}},

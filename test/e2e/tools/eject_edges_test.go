@@ -42,7 +42,7 @@ func TestHostileNames(t *testing.T) {
 		`[{"id":"ex_open","args":[{"user":"ada"}],"expect":{"value":"ok"}},{"id":"ex_secret","args":[{"password":"hunter2"}],"expect":{"value":"ok"}}]`)
 
 	dir := filepath.Join(t.TempDir(), "names")
-	d.Expect(0, []string{"ex_secret is no test there: it holds a masked or secret value",
+	d.Expect(0, []string{"ex_secret was not written as a test: it holds a masked or secret value",
 		"nobody here is called and has no program", "computes the name of a role", "demands a JSON Schema"}, "tools",
 		"eject", role, dir)
 	out := passes(t, dir)
@@ -84,7 +84,7 @@ func TestDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Expect(2, []string{"is not empty"}, "tools", "eject", "calculator", full)
-	d.Expect(2, []string{"no directory"}, "tools", "eject", "calculator", file)
+	d.Expect(2, []string{"is not a directory"}, "tools", "eject", "calculator", file)
 	d.Expect(1, []string{"nobody has no program to write"}, "tools", "eject", "nobody", filepath.Join(parent, "none"))
 	d.Expect(3, []string{"404"}, "tools", "eject", "calculator", "nothing", filepath.Join(parent, "none"))
 	d.Expect(2, []string{"package is called main"}, "tools", "eject", "bad", filepath.Join(parent, "none"))
@@ -148,7 +148,7 @@ func TestImportRefusals(t *testing.T) {
 	}
 
 	bad := t.TempDir()
-	other.Expect(2, []string{"has written?"}, "tools", "import", bad)
+	other.Expect(2, []string{"recurgentd tools eject has written"}, "tools", "import", bad)
 	other.Expect(2, []string{"no such file"}, "tools", "import", filepath.Join(bad, "none"))
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"),
 		`{"format":1,"methods":[{"role":"r","method":"m","dir":"../desk"}]}`)
@@ -159,7 +159,7 @@ func TestImportRefusals(t *testing.T) {
 	}
 	other.Expect(2, []string{"escapes"}, "tools", "import", bad)
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":9}`)
-	other.Expect(2, []string{"the format is 9"}, "tools", "import", bad)
+	other.Expect(2, []string{"its format is 9"}, "tools", "import", bad)
 	other.Expect(3, []string{"cannot reach"}, "tools", "import", dir, "--url", "http://127.0.0.1:1")
 }
 

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,7 @@ func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 	d, ahead := rig.StartAhead(t, m)
 	d.Policy(map[string]any{"known_tools_prompt_limit": 2})
 	for _, role := range []string{"old one", "old two"} {
+		d.Do(201, "PUT", "/v1/tools/"+url.PathEscape(role), map[string]any{"purpose": "old"})
 		for range 3 {
 			d.Call(d.Session(role), "m", 1)
 		}

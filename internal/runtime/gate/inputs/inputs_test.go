@@ -173,7 +173,7 @@ func TestInference(t *testing.T) {
 			"m(v?: any) -> string"},
 		{"replaced by something else", "", "v := call.Arg(0, \"v\")\nv = fmt.Sprint(v)\nreturn v.(string), nil",
 			"m(v?: any) -> string"},
-		{"README's calculator", "", "sum := 0.0\nfor i := range call.Args {\nn, ok := call.Args[i].(float64)\nif !ok " +
+		{"all positions and some names", "", "sum := 0.0\nfor i := range call.Args {\nn, ok := call.Args[i].(float64)\nif !ok " +
 			fail + "\nsum += n\n}\nfor _, name := range []string{\"a\", \"b\"} { if n, ok := call.Kwargs[name].(float64); ok { sum += n } }\nreturn sum, nil", "m(...args?: number[], a?: number, b?: number) -> number position:args name:a name:b"},
 		{"list: its elements are not looked at", "", "list, ok := call.Arg(0, \"items\").([]any)\nif !ok " + fail +
 			"\nfor _, x := range list { s, ok := x.(string); if !ok " + fail + "\n_ = s }\nreturn list, nil",

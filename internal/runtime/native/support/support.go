@@ -116,3 +116,45 @@ func Value[T any](v T) T { return v }
 func ZeroOf[T any](T) (zero T) { return zero }
 
 var _ serve.Engine = (*engine)(nil)
+
+// Sent returns a function that returns its argument, converted to the element type of the channel.
+func Sent[C ~chan T | ~chan<- T, T any](C) func(T) T { return func(v T) T { return v } }
+
+// Aliases of predeclared types, for programs that redeclare their names.
+type (
+	Any        = any
+	Bool       = bool
+	Byte       = byte
+	Complex128 = complex128
+	Complex64  = complex64
+	Error      = error
+	Float32    = float32
+	Float64    = float64
+	Int        = int
+	Int16      = int16
+	Int32      = int32
+	Int64      = int64
+	Int8       = int8
+	Rune       = rune
+	String     = string
+	Uint       = uint
+	Uint16     = uint16
+	Uint32     = uint32
+	Uint64     = uint64
+	Uint8      = uint8
+	Uintptr    = uintptr
+)
+
+// Float, Kind, Checked, FloatAs and Decode are the functions that gate.Program.GuardDigits inserts.
+func Float(v any) any { return rt.Float(v) }
+
+func Kind(v any) any { return rt.Kind(v) }
+
+func Checked(v any) any { return rt.Checked(v) }
+
+func FloatAs[T any](v any) any { return rt.FloatAs[T](v) }
+
+func Decode(d *json.Decoder, v any) error { return rt.Decode(d, v) }
+
+// Unmarshal replaces json.Unmarshal.
+func Unmarshal(data []byte, v any) error { return recurgent.Unmarshal(data, v) }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
@@ -108,4 +110,91 @@ func (h *host) send(q wire.Question) wire.Reply {
 		panic(h.broken)
 	}
 	return reply
+}
+
+// onStream asks the daemon for an operation on an open stream. The result shares memory with the frame.
+func (h *host) onStream(op string, p wire.StreamParams, data []byte) ([]byte, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	reply := h.send(wire.Question{Op: op, Params: raw, Data: data})
+	if reply.Holds == wire.ReplyRefused {
+		return nil, &recurgent.Failure{Type: reply.Type, Message: reply.Message}
+	}
+	return reply.Body, nil
+}
+
+// ReadStream implements recurgent.Host.
+func (h *host) ReadStream(stream int, p []byte) (int, error) {
+	body, err := h.onStream(wire.OpRead, wire.StreamParams{Stream: stream, Bytes: min(len(p), wire.MaxPiece)}, nil)
+	if err == nil && len(body) == 0 {
+		err = io.EOF
+	}
+	return copy(p, body), err
+}
+
+// WriteStream implements recurgent.Host.
+func (h *host) WriteStream(stream int, p []byte) error {
+	for len(p) > 0 {
+		n := min(len(p), wire.MaxPiece)
+		if _, err := h.onStream(wire.OpWrite, wire.StreamParams{Stream: stream}, p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// CloseStream implements recurgent.Host.
+func (h *host) CloseStream(stream int) {
+	// Closing a closed stream has no effect.
+	_, _ = h.onStream(wire.OpClose, wire.StreamParams{Stream: stream}, nil)
+}
+
+// keptShare is the divisor that gives keptAnswers its share of a runner's memory.
+const keptShare = 16
+
+// keptAnswers caches answers of this run, which the daemon need not send again while nothing has changed.
+type keptAnswers struct {
+	list []keptAnswer // oldest first
+	size int          // bytes of all keys and bodies
+}
+
+type keptAnswer struct {
+	key  string // op and parameters
+	id   uint64 // id of the question
+	body []byte
+}
+
+// find returns the answer of that key, or the zero value, whose id is 0, if there is none.
+func (k *keptAnswers) find(key string) keptAnswer {
+	for _, a := range k.list {
+		if a.key == key {
+			return a
+		}
+	}
+	return keptAnswer{}
+}
+
+// put stores a copy of the answer, replaces an older one with the same key, and drops the oldest while all exceed limit
+// bytes. An answer larger than limit is not stored.
+func (k *keptAnswers) put(a keptAnswer, limit int) {
+	drop := func(i int) {
+		k.size -= len(k.list[i].key) + len(k.list[i].body)
+		k.list = slices.Delete(k.list, i, i+1)
+	}
+	if i := slices.IndexFunc(k.list, func(old keptAnswer) bool { return old.key == a.key }); i >= 0 {
+		drop(i)
+	}
+	size := len(a.key) + len(a.body)
+	if size > limit {
+		return
+	}
+	for k.size+size > limit {
+		drop(0)
+	}
+	a.body = slices.Clone(a.body)
+	k.list = append(k.list, a)
+	k.size += size
 }

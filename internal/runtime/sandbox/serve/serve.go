@@ -7,11 +7,13 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"time"
 
@@ -186,4 +188,32 @@ func check(source string, by Checker) (c *wire.Checked) {
 		c.Error = wire.BoundText([]byte(err.Error()), wire.MaxMessage)
 	}
 	return c
+}
+
+const (
+	// maxStack is below the hard limits, so the Go runtime reports an overflow before the kernel kills the process.
+	maxStack = 64 << 20
+	// procs is 1. A garbage collector on a second thread may be descheduled while the program allocates on, gigabytes a
+	// second. On busy machines, programs that kept almost nothing ran out of memory.
+	procs = 1
+)
+
+// Configure reads the configuration, the first frame on the pipe, and sets the limits of the Go runtime. It does not
+// confine the process.
+func Configure(in *wire.Reader) (*wire.Config, error) {
+	kind, payload, err := in.Next(wire.MaxReady)
+	if err != nil {
+		return nil, err
+	}
+	if kind != wire.KindConfig {
+		return nil, wire.ErrFrame
+	}
+	cfg, err := wire.ParseConfig(bytes.Clone(payload))
+	if err != nil {
+		return nil, err
+	}
+	runtime.GOMAXPROCS(procs)
+	debug.SetMaxStack(maxStack)
+	debug.SetMemoryLimit(cfg.Memory * 2 / 3)
+	return cfg, nil
 }

@@ -88,6 +88,11 @@ const own = {
     };
     for (const end = Date.now() + patience; !(await field.evaluate(put, text)); await field.waitFor()) if (Date.now() > end) throw new Error('the field does not take the text');
   },
+  /** Clicks what downloads a file: the file's name, and its bytes in base64. */
+  async download(name, selector) {
+    const [file] = await Promise.all([pages[name].waitForEvent('download'), pages[name].click(selector)]);
+    return [file.suggestedFilename(), readFileSync(await file.path()).toString('base64')];
+  },
   async allInnerTexts(name, selector) {
     return pages[name].locator(selector).allInnerTexts();
   },
