@@ -770,7 +770,12 @@ func TestFixRefuses(t *testing.T) {
 		"keys or items": {program("", "", `for k := range call.Arg(0, "m") { return k, nil }`),
 			"cannot range over"},
 		"a hidden variable": {program("strconv", "",
-			`n := 1; if len(call.Args) > 0 { n, err := strconv.Atoi("2"); if err != nil { return nil, err } }; return n, nil`), "new variable"},
+			`n := 1; first := n; if len(call.Args) > 0 { n, err := strconv.Atoi("2"); if err != nil { return nil, err } }; return first, nil`), "new variable"},
+		"a function with a parameter": {program("fmt", "func twice(n int) int { return 2 * n }", `return fmt.Sprint(twice), nil`), "is a function here"},
+		"appended to any":             {program("", "", `l := append([]string{}, []int{1}); return l, nil`), "cannot use []int{"},
+		"a floor of integers":         {program("math", "", `a, b := 5, 2; return math.Floor(a / b), nil`), "cannot use a / b"},
+		"a function without a value": {program("", "type box struct { N int }\nfunc (b *box) twice() { b.N *= 2 }", `b := box{1}; return b.twice(), nil`),
+			"call it as a statement"},
 		"a text of a number": {program("", "", `n := 65; return string(n), nil`), "strconv.Itoa"},
 		"printed twice": {head +
 			"func Run(call *recurgent.Call) (any, error) {\n\tprintln(1)\n\tprintln(len(call.Args))\n}\n",

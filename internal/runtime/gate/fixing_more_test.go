@@ -66,6 +66,35 @@ func TestFixHabits(t *testing.T) {
 		{"a byte for a character", program("unicode", "", `s := "aB"; n := 0; for i := 0; i < len(s); i++ { if unicode.IsUpper(s[i]) { n++ } }; return n, nil`), "unicode.IsUpper(asciiOf(s[i]))"},
 		{"a bool for a number", run(`a := len(call.Args) > 0; b := !a; return int(a) + int(b), nil`), "oneOrZero(a) + oneOrZero(b)"},
 
+		{"a digit from a text", run(`n := 0; for _, c := range "12" { n += int(c - "0") + int(string(c) - "0") }; return n, nil`), "int(c-'0') + int(c-'0')"},
+		{"the number of a character", program("strconv", "", `n := 0; s := "12"; for i := 0; i < len(s); i++ { d, err := strconv.Atoi(s[i]); if err != nil { return nil, err }; n += d }; return n, nil`), "strconv.Atoi(string(rune(s[i])))"},
+
+		// Functions.
+		{"a method that is printed", program("fmt time", "", `t := time.Unix(0, 0).UTC(); return fmt.Sprintf("%02d", t.Hour) + fmt.Sprint(t.Year), nil`), `t.Hour()) + fmt.Sprint(t.Year())`},
+		{"a method that is stored", program("time", "", `t := time.Unix(0, 0).UTC(); return map[string]any{"hour": t.Hour, "days": []any{t.Day}}, nil`), `"hour": t.Hour(), "days": []any{t.Day()}`},
+		{"a method that is added", program("time", "", `h := time.Hour.Hours; n := 1.0; n += h; return n * h, nil`), "n += h()\n\treturn n * h(), nil"},
+		{"recursion", run(`var out []string; walk := func(n int) { if n > 0 { out = append(out, "a"); walk(n - 1) } }; walk(2); return out, nil`), "var walk func(n int)\n\twalk = func(n int)"},
+
+		// Arguments.
+		{"a list for an element", run(`l := append([]int{1}, []int{2, 3}[:1]); return l, nil`), "[]int{2, 3}[:1]...)"},
+		{"values that are sorted", program("maps sort", "", `l := []string{}; l = append(l, maps.Values(map[string]string{"a": "b"})...); sort.Strings(l); return l, nil`), "slices.Collect(maps.Values("},
+		{"the separator first", program("strings", "", `l := []string{"a"}; return strings.Join(", ", l), nil`), `strings.Join(l, ", ")`},
+		{"a count first", program("strings", "", `n := 2; return strings.Repeat(n, "-"), nil`), `strings.Repeat("-", n)`},
+		{"the element first", program("slices", "", `l := []string{"a"}; return slices.Contains("a", l), nil`), `slices.Contains(l, "a")`},
+		{"the name of a weekday", program("strings time", "", `return strings.ToLower(time.Monday), nil`), "time.Monday.String()"},
+		{"a rounded share", program("math", "", `a, b := 1, 3; return math.Round(2*a/(a+b)*100) / 100, nil`), "math.Round(float64(2*a)/float64(a+b)*100)"},
+
+		// Conditions.
+		{"a list that has something", program("regexp", "", `m := regexp.MustCompile("a(b)").FindStringSubmatch("ab"); if m { return m[1], nil }; if !m || len(call.Args) > 9 { return 1, nil }`), "if len(m) != 0 {"},
+		{"a pointer or an error", run(`var p *int; err := call.Bind(&struct{}{}); if err { return nil, err }; if !p { return 0, nil }; return *p, nil`), "if p == nil {"},
+
+		// Names and maps.
+		{"a line of lines", program("strings", "", `n := 0; for line := range strings.Split("a,b", "\n") { n += len(strings.Split(line, ",")) }; return n, nil`), "for _, line := range"},
+		{"a variable further out", program("strconv", "", `n := 1; if len(call.Args) > 0 { n, err := strconv.Atoi("2"); if err != nil { return nil, err } }; return n, nil`), "n, err = strconv.Atoi"},
+		{"a map within a map", run(`m := make(map[string]map[string]float64); for _, k := range []string{"a"} { m[k]["b"] += 1; m[k]["c"]++ }; return m, nil`), "m[k] = map[string]float64{}"},
+		{"a constraint", program("golang.org/x/exp/constraints", "func least[T constraints.Ordered](a, b T) T { return min(a, b) }", `return least(1, 2), nil`), "[T cmp.Ordered]"},
+		{"printed as a float64", program("fmt", "", `total := 0; for _, x := range []float64{1.5} { total += x }; return fmt.Sprintf("%.2f", total), nil`), "total := 0.0"},
+
 		// JSON.
 		{"a length", run(`return len(call.Arg(0, "x")), nil`), "lengthOfJSON("},
 		{"characters of a text", run(`s := call.Arg(0, "s"); n := 0; for i := 0; i < len(s); i++ { if s[i] == 'a' { n++ } }; return n, nil`), `recurgent.Must(s, "").(string)[i] == 'a'`},
@@ -100,6 +129,34 @@ func TestFixHabits(t *testing.T) {
 		}
 		if !strings.Contains(fixed.Text, c.want) {
 			t.Errorf("%s: no %q in\n%s", c.name, c.want, fixed.Text)
+		}
+	}
+}
+
+// The fields of a returned struct have the keys that the purpose lists. A field that it spells otherwise is reported
+// where it does not list them all.
+func TestFixKeysOfPurpose(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	source := program("", "type row struct { Name string; UnitPrice float64 }", `return []row{{"a", 1}}, nil`)
+	words := []string{"a", "list", "with", "name", "and", "unit_price"}
+	for _, c := range []struct {
+		name        string
+		terms       report.Terms
+		want, fault string
+	}{
+		{"listed", report.Terms{Words: words, Keys: []string{"name", "unit_price"}}, "`json:\"unit_price\"`", ""},
+		{"in the text", report.Terms{Words: words, Keys: []string{"name"}}, "", "json:\"name\""},
+		{"spelled alike", report.Terms{Words: []string{"Name"}, Keys: []string{"Name"}}, "Name string; UnitPrice float64", ""},
+		{"unknown", report.Terms{}, "Name string; UnitPrice float64", ""},
+	} {
+		fixed := g.Fix(source, c.terms)
+		if !strings.Contains(fixed.Text, c.want) {
+			t.Errorf("%s: no %q in\n%s", c.name, c.want, fixed.Text)
+		}
+		if c.fault == "" && len(fixed.Faults) > 0 || c.fault != "" && (len(fixed.Faults) == 0 ||
+			!strings.Contains(fixed.Faults[0].Text, c.fault)) {
+			t.Errorf("%s: faults %v", c.name, fixed.Faults)
 		}
 	}
 }

@@ -127,14 +127,13 @@ func outerOperand(b *ast.BinaryExpr, ok bool) ast.Expr {
 	return b.Y
 }
 
-// uncalled calls methods that stand in an operation without their parentheses, as in day.Year - birth.Year.
+// uncalled calls methods and functions that stand in an operation without their parentheses, as in
+// day.Year - birth.Year.
 func (m *fixer) uncalled(n *ast.BinaryExpr) bool {
 	var edits []edit
 	for _, x := range []ast.Expr{n.X, n.Y} {
-		s, ok := ast.Unparen(x).(*ast.SelectorExpr)
-		if t := m.Info.TypeOf(x); ok && t != nil && isGetter(t) && m.Info.Selections[s] != nil &&
-			m.Info.Selections[s].Kind() == types.MethodVal {
-			edits = append(edits, m.after(s, "()"))
+		if t := m.Info.TypeOf(x); t != nil && isGetter(t) {
+			edits = append(edits, m.after(x, "()"))
 		}
 	}
 	return len(edits) > 0 && !isName(n.X, "nil") && !isName(n.Y, "nil") && m.fix("a method is called", edits...)

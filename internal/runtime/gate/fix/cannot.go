@@ -41,7 +41,7 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 		m.reversedOrder(c)) {
 		return true
 	}
-	if m.readNumber(x) || m.ascii(x) {
+	if m.readNumber(x) || m.ascii(x) || m.digitText(x) || m.spreadList(x) || m.swapped(x) || m.roundedQuotient(x) {
 		return true
 	}
 	to := m.wanted(x)

@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"strconv"
 	"strings"
 )
 
@@ -116,6 +117,41 @@ func (m *fixer) droppedCharacter(x ast.Expr) bool {
 	}
 	c, ok := m.parents[f].(*ast.CallExpr)
 	return ok && m.callee(c) == "strings.Map" && m.fix("strings.Map leaves out what is -1", m.replace(x, "-1"))
+}
+
+// fromDigit repairs c - "0" and string(c) - "0" of a character or a byte of a text, which is the number of a digit.
+func (m *fixer) fromDigit(n *ast.BinaryExpr) bool {
+	from, ok := oneChar(m.Info.Types[n.Y].Value)
+	if !ok || !isString(m.Info.TypeOf(n.Y)) || from >= 128 {
+		return false
+	}
+	x := ast.Unparen(n.X)
+	if c, ok := x.(*ast.CallExpr); ok && len(c.Args) == 1 && isName(c.Fun, "string") && m.Info.Types[c.Fun].IsType() {
+		x = c.Args[0]
+	}
+	if t := m.Info.TypeOf(x); !isRune(t) && !isBasic(t, types.Uint8) {
+		return false
+	}
+	return m.fix("a digit is counted from a character", m.replace(n.X, m.text(x)),
+		m.replace(n.Y, strconv.QuoteRune(from)))
+}
+
+// digitText passes a character or a byte of a text to a function that reads a number from a text. No byte of a longer
+// character is a digit, so that such a function fails for it.
+func (m *fixer) digitText(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	t := m.Info.TypeOf(x)
+	if !ok || len(c.Args) == 0 || c.Args[0] != x || !strings.HasPrefix(m.callee(c), "strconv.") ||
+		!reading().MatchString(m.callee(c)) || isNamed(t) || m.Info.Types[x].Value != nil {
+		return false
+	}
+	switch {
+	case isRune(t):
+		return m.fix(clip(m.text(x))+" is a character", m.replace(x, "string("+m.text(x)+")"))
+	case isBasic(t, types.Uint8):
+		return m.fix(clip(m.text(x))+" is a character", m.replace(x, "string(rune("+m.text(x)+"))"))
+	}
+	return false
 }
 
 // These functions are added to a program that takes a byte of a text for a character, and a bool for a number.

@@ -96,6 +96,8 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return "[]byte(" + text + ".Body)"
 	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
 		return "int(" + text + ")"
+	case isCalendar(from) && isPlainString(to) && m.textArgument(x):
+		return text + ".String()"
 	case isCalendar(to) && types.Identical(from, types.Typ[types.Int]):
 		return m.typeText(to) + "(" + text + ")"
 	case isCalendar(to) && (isFloat(from) || isEmptyInterface(from)) && m.Info.Types[x].Value == nil:
@@ -110,6 +112,12 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return text + ".Error()"
 	}
 	return m.reader(x, from, to)
+}
+
+// textArgument reports whether an expression is an argument of a function of texts.
+func (m *fixer) textArgument(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	return ok && strings.HasPrefix(m.callee(c), "strings.")
 }
 
 // isBuilder reports whether t is a type that collects text.

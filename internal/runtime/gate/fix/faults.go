@@ -202,6 +202,8 @@ func (m *fixer) hiddenVariables() {
 				types.Identical(o.Type(), v.Type()) {
 				at := m.offset(as.TokPos)
 				m.fix(v.Name()+" is set, not declared anew", edit{at, at + 2, "="})
+			} else if ok && m.setBesideNew(as, used) {
+				return true
 			} else if outer != nil && outer.Pkg() == m.Pkg && outer.Parent() != m.Pkg.Scope() {
 				m.name(id, v.Name()+" is a new variable here, which nothing reads: write = to set the one further out")
 			}

@@ -130,8 +130,8 @@ func (m *fixer) round() {
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.boundaries, m.printedValue, m.keys,
-		m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.textOfCounts, m.layouts, m.jsonTexts, m.refusals,
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.functionValues, m.boundaries, m.printedValue, m.keys, m.untagged,
+		m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.innerMaps, m.textOfCounts, m.layouts, m.jsonTexts, m.refusals,
 		m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return

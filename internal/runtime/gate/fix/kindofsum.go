@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -65,12 +66,29 @@ func (m *fixer) asFloat(id *ast.Ident) (set, ok bool) {
 		case *ast.CallExpr:
 			t := m.Info.TypeOf(p.Fun)
 			name := m.text(p.Fun)
-			return false, strings.HasPrefix(name, "math.") || name == "float64" || name == "append" ||
+			return false, m.printedAsFloat(p, x) || strings.HasPrefix(name, "math.") || name == "float64" || name == "append" ||
 				t != nil && isFloat(m.parameterType(p, x))
 		default:
 			return false, false
 		}
 	}
+}
+
+// printedAsFloat reports whether a format prints an argument as a float64.
+func (m *fixer) printedAsFloat(c *ast.CallExpr, x ast.Expr) bool {
+	if m.callee(c) != "fmt.Sprintf" || len(c.Args) < 2 || strings.ContainsAny(constantText(c.Args[0]), "*[") {
+		return false
+	}
+	at := slices.Index(c.Args, x)
+	for _, g := range Verbs().FindAllStringSubmatch(constantText(c.Args[0]), -1) {
+		if g[1] == "%" {
+			continue
+		}
+		if at--; at == 0 {
+			return strings.Contains("fFeEgG", g[1])
+		}
+	}
+	return false
 }
 
 // setToFloat judges an assignment whose operand x has the variable.

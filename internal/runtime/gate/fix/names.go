@@ -23,6 +23,9 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		m.webClient("http", has)
 		return len(m.edits) > 0
 	}
+	if ok && m.recursion(id) {
+		return true
+	}
 	// A parameter list without types reads as a list of undefined types.
 	if ok && m.untypedParameters(path) {
 		return true

@@ -45,6 +45,9 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 // an int can hold; otherwise it ends the call.
 func (m *fixer) changed(n *ast.AssignStmt) bool {
 	x, to := m.text(n.Lhs[0]), m.Info.TypeOf(n.Lhs[0])
+	if isGetter(m.Info.TypeOf(n.Rhs[0])) {
+		return m.fix(clip(m.text(n.Rhs[0]))+" is called", m.after(n.Rhs[0], "()"))
+	}
 	switch {
 	case n.Tok == token.REM_ASSIGN:
 		return false
@@ -68,6 +71,8 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
 	case m.repeated(n), m.refusedBool(n), m.inWords(n), m.comparedWithNil(n), m.uncalled(n), m.itoa(n),
 		m.fractionalOperand(n):
+		return true
+	case n.Op == token.SUB && m.fromDigit(n):
 		return true
 	case n.Op == token.REM:
 		return m.remainder(n)
@@ -237,6 +242,9 @@ func (m *fixer) convert(x ast.Expr, to types.Type) bool {
 // undefinedOperator repairs operators on a JSON value, such as arithmetic with another number, and on times.
 func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string) bool {
 	if u, ok := nearest(path, func(u *ast.UnaryExpr) bool { return match[1] == "!" }); ok {
+		if is := m.whetherAny(u.X, "=="); is != "" {
+			return m.fix("a condition says what it compares", m.replace(u, is))
+		}
 		return m.convert(u.X, types.Typ[types.Bool])
 	}
 	n, ok := nearest(path, func(b *ast.BinaryExpr) bool { return b.Op.String() == match[1] })
@@ -246,7 +254,7 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	if n.Op == token.LOR || n.Op == token.LAND {
 		return m.truth(n)
 	}
-	if m.repeated(n) || m.comparedTimes(n) || m.uncalled(n) {
+	if m.repeated(n) || m.comparedTimes(n) || m.uncalled(n) || n.Op == token.SUB && m.fromDigit(n) {
 		return true
 	}
 	if n.Op == token.REM {
@@ -261,14 +269,10 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 // truth compares the numbers and texts that are conditions beside || and &&, and takes JSON values for booleans.
 func (m *fixer) truth(n *ast.BinaryExpr) (done bool) {
 	for _, x := range []ast.Expr{n.X, n.Y} {
-		switch t := m.Info.TypeOf(x); {
-		case isEmptyInterface(t):
+		if isEmptyInterface(m.Info.TypeOf(x)) {
 			done = m.convert(x, types.Typ[types.Bool]) || done
-		case t == nil, isNamed(t), m.Info.Types[x].Value != nil:
-		case isWhole(t):
-			done = m.fix("a condition says what it compares", m.after(x, " != 0")) || done
-		case isPlainString(t):
-			done = m.fix("a condition says what it compares", m.after(x, ` != ""`)) || done
+		} else if is := m.whetherAny(x, "!="); is != "" {
+			done = m.fix("a condition says what it compares", m.replace(x, is)) || done
 		}
 	}
 	return done
@@ -280,14 +284,39 @@ func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	if !ok {
 		return false
 	}
-	switch t := m.Info.TypeOf(s.Cond); {
-	case isNamed(t):
-	case isWhole(t):
-		return m.fix("a condition says what it compares", m.after(s.Cond, " != 0"))
-	case isPlainString(t):
-		return m.fix("a condition says what it compares", m.after(s.Cond, ` != ""`))
+	if is := m.whetherAny(s.Cond, "!="); is != "" {
+		return m.fix("a condition says what it compares", m.replace(s.Cond, is))
 	}
 	return m.convert(s.Cond, types.Typ[types.Bool])
+}
+
+// whetherAny returns the comparison that a condition means that is no bool: a number that is not 0, a text or a list
+// that has something, a pointer that leads somewhere, an error that there is; or the opposite, with == for op. It returns
+// "" for other types.
+func (m *fixer) whetherAny(x ast.Expr, op string) string {
+	t := m.Info.TypeOf(x)
+	if t == nil || m.Info.Types[x].Value != nil {
+		return ""
+	}
+	text := m.operandText(x)
+	switch u := t.Underlying().(type) {
+	case *types.Slice, *types.Map:
+		return "len(" + m.text(x) + ") " + op + " 0"
+	case *types.Pointer:
+		return text + " " + op + " nil"
+	case *types.Basic:
+		switch {
+		case isNamed(t):
+		case u.Info()&types.IsNumeric != 0:
+			return text + " " + op + " 0"
+		case u.Info()&types.IsString != 0:
+			return text + " " + op + ` ""`
+		}
+	}
+	if isError(t) {
+		return text + " " + op + " nil"
+	}
+	return ""
 }
 
 // truncatedConstant repairs n * 0.5 of an int n.

@@ -32,6 +32,9 @@ func (m *fixer) sequenceAsList(x ast.Expr) bool {
 	switch name := m.callee(c); {
 	case name == "maps.Keys", name == "maps.Values":
 		list := m.text(x)
+		if p, ok := m.parents[x].(*ast.CallExpr); ok && isName(p.Fun, "append") && p.Ellipsis.IsValid() {
+			list = m.text(p.Args[0])
+		}
 		if !m.sorts(list) {
 			return false
 		}
@@ -44,6 +47,9 @@ func (m *fixer) sequenceAsList(x ast.Expr) bool {
 // oneVariable drops the _ of for _, k := range maps.Keys(m).
 func (m *fixer) oneVariable(_ types.Error, path []ast.Node, _ []string) bool {
 	r, ok := nearest[*ast.RangeStmt](path, nil)
+	if ok && m.variable(r.X) != nil && m.sorts(m.text(r.X)) {
+		return m.sequenceAsList(r.X) // the list is meant, whose elements are the second variable
+	}
 	return ok && r.Value != nil && isName(r.Key, "_") && m.fix("a sequence yields one value",
 		edit{m.offset(r.Key.Pos()), m.offset(r.Value.Pos()), ""})
 }

@@ -30,6 +30,7 @@ var rules = sync.OnceValue(func() []rule {
 		{lazy.Regexp(`^assignment mismatch: \d+ variables but 1 value`), (*fixer).repeatedValue},
 		{lazy.Regexp(`^cannot indirect `), (*fixer).power},
 		{lazy.Regexp(`^invalid append: argument must be a slice`), (*fixer).appendedTo},
+		{lazy.Regexp(`does not satisfy ~\[\]`), (*fixer).swappedList},
 		{lazy.Regexp(`, cannot infer \w+`), (*fixer).uninferred},
 		{lazy.Regexp(`permits only one iteration variable`), (*fixer).oneVariable},
 		{lazy.Regexp(`^use of untyped nil in assignment`), (*fixer).untypedNil},
