@@ -771,6 +771,8 @@ func TestFixRefuses(t *testing.T) {
 			"cannot range over"},
 		"a hidden variable": {program("strconv", "",
 			`n := 1; first := n; if len(call.Args) > 0 { n, err := strconv.Atoi("2"); if err != nil { return nil, err } }; return first, nil`), "new variable"},
+		"an error that stays hidden": {program("strconv", "",
+			`var err error; n := 0; for _, s := range []string{"1"} { v, err := strconv.Atoi(s); n += v }; return n, err`), "new variable"},
 		"a function with a parameter": {program("fmt", "func twice(n int) int { return 2 * n }", `return fmt.Sprint(twice), nil`), "is a function here"},
 		"appended to any":             {program("", "", `l := append([]string{}, []int{1}); return l, nil`), "cannot use []int{"},
 		"a floor of integers":         {program("math", "", `a, b := 5, 2; return math.Floor(a / b), nil`), "cannot use a / b"},

@@ -93,6 +93,9 @@ func TestFixHabits(t *testing.T) {
 		{"a variable further out", program("strconv", "", `n := 1; if len(call.Args) > 0 { n, err := strconv.Atoi("2"); if err != nil { return nil, err } }; return n, nil`), "n, err = strconv.Atoi"},
 		{"a map within a map", run(`m := make(map[string]map[string]float64); for _, k := range []string{"a"} { m[k]["b"] += 1; m[k]["c"]++ }; return m, nil`), "m[k] = map[string]float64{}"},
 		{"a constraint", program("golang.org/x/exp/constraints", "func least[T constraints.Ordered](a, b T) T { return min(a, b) }", `return least(1, 2), nil`), "[T cmp.Ordered]"},
+		{"a JSON number in a sum of float64", run(`total := 0.0; count := 1; count++; m := call.Arg(0, "m").(map[string]any); total += m["a"] * count; return total, nil`), `recurgent.Must(m["a"], 0.0).(float64) * float64(count)`},
+		{"the JSON of a response", run(`r, err := call.Fetch("https://a.example"); if err != nil { return nil, err }; doc, err := r.JSON(); if err != nil { return nil, err }; return doc["a"], nil`), "jsonOf(r.Body)"},
+		{"the JSON of a response, decoded", run(`r, err := call.Fetch("https://a.example"); if err != nil { return nil, err }; var doc map[string]any; if err := r.JSON(&doc); err != nil { return nil, err }; return []any{doc["a"], r.Text()}, nil`), "json.Unmarshal([]byte(r.Body), &doc)"},
 		{"printed as a float64", program("fmt", "", `total := 0; for _, x := range []float64{1.5} { total += x }; return fmt.Sprintf("%.2f", total), nil`), "total := 0.0"},
 
 		// JSON.

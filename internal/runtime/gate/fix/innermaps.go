@@ -49,24 +49,17 @@ func (m *fixer) madeWithout(x ast.Expr) bool {
 func (m *fixer) makings(v *types.Var, typ string) (edits []edit) {
 	for _, id := range m.usesOf(v) {
 		switch p := m.parents[id].(type) {
-		case *ast.RangeStmt:
-			if p.X != id || p.Value != nil && !isName(p.Value, "_") {
-				return nil
-			}
-			continue
-		case *ast.ReturnStmt:
-			continue
+		case *ast.RangeStmt, *ast.ReturnStmt, *ast.KeyValueExpr, *ast.CompositeLit:
 		case *ast.CallExpr:
 			if !isName(p.Fun, "len") {
 				return nil
 			}
-			continue
 		case *ast.IndexExpr:
-			inner, ok := m.parents[p].(*ast.IndexExpr)
-			if p.X != id || !ok || inner.X != ast.Expr(p) {
+			if p.X != id || m.isSet(p) {
 				return nil
 			}
-			if !m.isSet(inner) {
+			inner, ok := m.parents[p].(*ast.IndexExpr)
+			if !ok || inner.X != ast.Expr(p) || !m.isSet(inner) {
 				continue
 			}
 			st, ok := m.parents[inner].(ast.Stmt)

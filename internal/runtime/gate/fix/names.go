@@ -135,6 +135,8 @@ func (m *fixer) undefinedMember(e types.Error, path []ast.Node, match []string) 
 		return true
 	case m.hidesPackage(s):
 		return true
+	case owner == "Response" && m.responseMethod(s, call):
+		return true
 	case owner == "Response" && members[s.Sel.Name] != "":
 		return m.fix("a response has "+members[s.Sel.Name], m.replace(s.Sel, members[s.Sel.Name]))
 	}

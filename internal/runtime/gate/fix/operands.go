@@ -86,6 +86,8 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 			return m.convert(side[0], to)
 		case isDuration(to):
 			return n.Op == token.MUL && m.times(side[0], side[1])
+		case isEmptyInterface(from.Type) && isBasic(to, types.Int) && m.inFloatPlace(n):
+			return m.bothFloats(side[0], side[1])
 		case isEmptyInterface(from.Type) && !isEmptyInterface(to):
 			return m.convert(side[0], m.operand(n, to))
 		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) &&

@@ -59,7 +59,7 @@ func (m *fixer) untaggedStruct(x ast.Expr, t types.Type, u *types.Struct) {
 			continue
 		}
 		names[f.Name()] = spelled(f.Name(), m.terms.Keys)
-		listed = listed && names[f.Name()] != ""
+		listed = listed && names[f.Name()] != "" && u.Tag(i) == ""
 		if first == nil && spelled(f.Name(), m.terms.Words) != "" {
 			first = f
 		}
