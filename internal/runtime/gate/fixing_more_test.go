@@ -96,6 +96,7 @@ func TestFixHabits(t *testing.T) {
 		{"a JSON number in a sum of float64", run(`total := 0.0; count := 1; count++; m := call.Arg(0, "m").(map[string]any); total += m["a"] * count; return total, nil`), `recurgent.Must(m["a"], 0.0).(float64) * float64(count)`},
 		{"the JSON of a response", run(`r, err := call.Fetch("https://a.example"); if err != nil { return nil, err }; doc, err := r.JSON(); if err != nil { return nil, err }; return doc["a"], nil`), "jsonOf(r.Body)"},
 		{"the JSON of a response, decoded", run(`r, err := call.Fetch("https://a.example"); if err != nil { return nil, err }; var doc map[string]any; if err := r.JSON(&doc); err != nil { return nil, err }; return []any{doc["a"], r.Text()}, nil`), "json.Unmarshal([]byte(r.Body), &doc)"},
+		{"a character set in a text", run(`l := []string{"ab"}; for y := range l { for x := range l[y] { if x == 0 { l[y][x] = '#' } else { l[y][x] = "." } } }; return l, nil`), "l[y] = withCharacter(l[y], x, '#')"},
 		{"printed as a float64", program("fmt", "", `total := 0; for _, x := range []float64{1.5} { total += x }; return fmt.Sprintf("%.2f", total), nil`), "total := 0.0"},
 
 		// JSON.

@@ -46,6 +46,7 @@ var rules = sync.OnceValue(func() []rule {
 		{lazy.Regexp(`^multiple-value `), (*fixer).singleValue},
 		{lazy.Regexp(`\(non-numeric type `), (*fixer).stepped},
 		{lazy.Regexp(`^in call to .* does not match (?:inferred )?type `), (*fixer).inferred},
+		{lazy.Regexp(`^cannot assign to .*neither addressable`), (*fixer).setInText},
 		{lazy.Regexp(`^cannot assign to struct field .* in map`), (*fixer).fieldInMap},
 		{lazy.Regexp(`\(no value\) used as value`), (*fixer).sorted},
 		{lazy.Regexp(`^append\((?s:.*) is not used$`), (*fixer).appended},
