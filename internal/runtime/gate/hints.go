@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"go/ast"
 	"go/types"
 	"regexp"
 	"slices"
@@ -273,7 +274,24 @@ func (c *check) packageNameHint(name string) (hint, kind string) {
 			return fmt.Sprintf("Package %q is not available to programs. %s", path, hint), dependencyPolicy
 		}
 	}
+	if c.calls(name) {
+		return "The program is one whole file: declare func " + name + " in it.", invalidCode
+	}
 	return "", invalidCode
+}
+
+// calls reports whether the program calls a function of that name.
+func (c *check) calls(name string) bool {
+	found := false
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok {
+			id, named := call.Fun.(*ast.Ident)
+			found = found || named && id.Name == name
+		}
+		return !found
+	})
+	return found
 }
 
 // symbolHint suggests what to use instead of a hidden symbol of the package.

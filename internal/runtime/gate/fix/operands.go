@@ -293,8 +293,8 @@ func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 }
 
 // whetherAny returns the comparison that a condition means that is no bool: a number that is not 0, a text or a list
-// that has something, a pointer that leads somewhere, an error that there is; or the opposite, with == for op. It returns
-// "" for other types.
+// that has something, a pointer that leads somewhere, an error that there is; or the opposite, with == for op. It
+// returns "" for other types.
 func (m *fixer) whetherAny(x ast.Expr, op string) string {
 	t := m.Info.TypeOf(x)
 	if t == nil || m.Info.Types[x].Value != nil {
