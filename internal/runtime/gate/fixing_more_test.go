@@ -73,6 +73,9 @@ func TestFixHabits(t *testing.T) {
 		{"a method that is printed", program("fmt time", "", `t := time.Unix(0, 0).UTC(); return fmt.Sprintf("%02d", t.Hour) + fmt.Sprint(t.Year), nil`), `t.Hour()) + fmt.Sprint(t.Year())`},
 		{"a method that is stored", program("time", "", `t := time.Unix(0, 0).UTC(); return map[string]any{"hour": t.Hour, "days": []any{t.Day}}, nil`), `"hour": t.Hour(), "days": []any{t.Day()}`},
 		{"a method that is added", program("time", "", `h := time.Hour.Hours; n := 1.0; n += h; return n * h, nil`), "n += h()\n\treturn n * h(), nil"},
+		{"a method that is a condition", program("time", "", `t := time.Time{}; if t.IsZero { return 1, nil }`), "if t.IsZero() {"},
+		{"a method that is compared", program("time", "", `h := time.Unix(0, 0).UTC().Hour; if h >= 12 || 9 > h { return 1, nil }`), "h() >= 12 || 9 > h()"},
+		{"a method for an argument", program("strconv time", "", `return strconv.Itoa(time.Unix(0, 0).UTC().Hour), nil`), ".Hour())"},
 		{"recursion", run(`var out []string; walk := func(n int) { if n > 0 { out = append(out, "a"); walk(n - 1) } }; walk(2); return out, nil`), "var walk func(n int)\n\twalk = func(n int)"},
 
 		// Arguments.
