@@ -16,9 +16,15 @@ KNOWN := go1.26.8 go1.27.2
 PACKAGES := ./...
 TIMEOUT  := 25m
 
+# The packages of a call's way. The tests of all stand in internal/runtime for the most part.
+PHASES := attempt call classify env equal forge judge lifetime programs proof selection turns
+HEART  := ./internal/runtime $(addprefix ./internal/runtime/,$(PHASES))
+EMPTY  :=
+COMMA  := ,
+
 # What runs under the race detector: the packages with goroutines of their own. make test-all adds the one that puts them together, which takes
 # the compiler a minute.
-RACED := $(addprefix ./internal/,runtime runtime/catalog runtime/fetch runtime/spend fair bell cache mcp cluster store store/disk store/disk/jsonl store/disk/wal api telemetry client)
+RACED := $(addprefix ./internal/,runtime runtime/forge runtime/lifetime runtime/turns runtime/catalog runtime/fetch runtime/spend fair bell cache mcp cluster store store/disk store/disk/jsonl store/disk/wal api telemetry client)
 
 # What needs no second look there, and takes minutes under it: large bodies, the document, and what one goroutine does to a disk.
 RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|Import.*|TornLogs|Damaged.*|DirectoryInTheWay|AuditReadsTheSameOfALongTrail|SchemaVersions|StrictFormsAreReadBack|Shapes.*|MaskerCuts|ScopesAndDocumentAgree)$$
@@ -44,8 +50,8 @@ build: ## build bin/recurgentd, which carries the program of its runners and the
 
 test: ## everything deterministic that needs Go only; fails, too, when less than 80 % of internal/runtime was run
 	@mkdir -p $(CACHE)
-	$(GO) test -short -timeout $(TIMEOUT) $(if $(VET),-vet $(VET)) $$($(GO) list $(PACKAGES) | grep -v /internal/runtime$$)
-	$(GO) test -short -timeout $(TIMEOUT) $(if $(VET),-vet $(VET)) -coverprofile $(CACHE)/runtime.cover ./internal/runtime
+	$(GO) test -short -timeout $(TIMEOUT) $(if $(VET),-vet $(VET)) $$($(GO) list $(PACKAGES) | grep -vE '/internal/runtime($$|/($(subst $(EMPTY) ,|,$(PHASES)))$$)')
+	$(GO) test -short -timeout $(TIMEOUT) $(if $(VET),-vet $(VET)) -coverprofile $(CACHE)/runtime.cover -coverpkg $(subst $(EMPTY) ,$(COMMA),$(HEART)) $(HEART)
 	@$(GO) tool cover -func $(CACHE)/runtime.cover | awk '/^total:/ { print "internal/runtime: " $$3 " of statements"; exit $$3+0 < 80 }'
 
 race: ## the packages with goroutines, under the race detector; installs a C compiler

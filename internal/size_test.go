@@ -25,7 +25,7 @@ const (
 var large = map[string]string{
 	"internal/api/operations.go routes":                  "the one list of all routes",
 	"internal/api/problemcodes.go clientFaults":          "one table",
-	"internal/runtime/host.go Refuse":                    "the method of sandbox.Host that mirrors Call",
+	"internal/runtime/attempt/host.go Refuse":            "the method of sandbox.Host that mirrors Call",
 	"internal/runtime/gate/diff/compiled/host.go Refuse": "the same",
 }
 

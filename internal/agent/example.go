@@ -301,8 +301,15 @@ func (a *Artifact) Proposes(x *Example) bool {
 }
 
 // putExample adds the example. It replaces an earlier one for the same input, except that a proposal does not replace
-// an active example.
+// an active example, and that an example of a call does not replace one that a person gave and that expects the same:
+// the former goes with its session and its verdict, the latter stays.
 func (a *Artifact) putExample(x Example) {
+	given := a.Asking(&x)
+	kept := given != nil && given.ID != x.ID && given.CallID == "" && x.CallID != "" && x.State == ExampleActive &&
+		given.Expect.same(&x.Expect)
+	if kept {
+		x = *given
+	}
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(old Example) bool {
 		return old.ID == x.ID || a.Takes().sameQuestion(&old, &x) &&
 			(x.State == ExampleActive || old.State == ExampleProposed)

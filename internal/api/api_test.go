@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -38,13 +39,16 @@ func TestEveryOperationAnswers(t *testing.T) {
 		method, path, body string
 		status             int
 	}{
-		{"POST", "/v1/sessions", `{"role":"calculator","model":null,"contract":{"purpose":"x","deliverable":{"type":"object"},"acceptance":["a"],"failure_policy":{"a":1},"signature":{"inputs":[]}},"context":{"a":1},"debug":true,"metadata":{"a":"b"}}`, 201},
+		{"POST", "/v1/sessions",
+			`{"role":"calculator","model":null,"contract":{"purpose":"x","deliverable":{"type":"object"},"acceptance":["a"],"failure_policy":{"a":1},"signature":{"inputs":[]}},"context":{"a":1},"debug":true,"metadata":{"a":"b"}}`, 201},
 		{"GET", "/v1/sessions?limit=1&after=sess_x", "", 200},
 		{"GET", s, "", 200},
 		{"DELETE", s, "", 204},
 		{"GET", s + "/context", "", 200},
 		{"PATCH", s + "/context", `{"value":20,"gone":null}`, 200},
-		{"POST", s + "/calls", `{"method":"add","args":[2,3],"kwargs":{},"role":null,"contract":null,"history":null,"timeout_ms":null}`, 200},
+		{"POST", s + "/calls",
+			`{"method":"add","args":[2,3],"kwargs":{},"role":null,"contract":null,"history":null,"timeout_ms":null}`,
+			200},
 		{"GET", s + "/history?limit=1&order=asc&status=ok&method=m&role=r&since=2026-11-21T02:10:00Z&until=2026-11-22T02:10:00Z", "", 200},
 		{"GET", s + "/history?after=1&order=desc", "", 200},
 		{"GET", s + "/methods/value=", "", 200},
@@ -90,7 +94,8 @@ func TestEveryOperationAnswers(t *testing.T) {
 		{"PUT", a + "/effects", `{"hosts":"api.example.org"}`, 422},
 		{"GET", a + "/examples", "", 200},
 		{"PUT", a + "/examples", `{"examples":[{"args":[1],"kwargs":{},"expect":{"value":null}}]}`, 200},
-		{"PUT", a + "/examples", `{"examples":[{"args":[1],"expect":{"value":1}},{"args":[1.0],"expect":{"value":2}},{"args":[1],"expect":{"value":2}}]}`, 422},
+		{"PUT", a + "/examples",
+			`{"examples":[{"args":[1],"expect":{"value":1}},{"args":[1.0],"expect":{"value":2}},{"args":[1],"expect":{"value":2}}]}`, 422},
 		{"PUT", a + "/examples", `{"examples":[{"args":[1],"expect":{}}]}`, 422},
 		{"GET", a + "/fixtures", "", 200},
 		{"GET", "/v1/connections?limit=1&after=a", "", 200},
@@ -446,7 +451,7 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{fmt.Errorf("journal: %w", store.ErrReadOnly), 503, codeReadOnly, true},
 		{runtime.ErrDraining, 503, codeDraining, true},
 		{interrupt.ErrShutdown, 503, codeDraining, true},
-		{runtime.ErrQueueFull, 429, codeQueueFull, true},
+		{turns.ErrFull, 429, codeQueueFull, true},
 		{runtime.ErrKeyReused, 422, codeKeyReused, false},
 		{runtime.ErrKeyInUse, 409, codeKeyInUse, true},
 		{&agent.NameError{Field: "role", Reason: "must not be empty"}, 422, codeName, false},

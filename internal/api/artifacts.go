@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
@@ -19,7 +19,7 @@ type Artifacts interface {
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
 	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)
 	Operate(ctx context.Context, role, method string, o operator.Operation) (*agent.Artifact, error)
-	Compiling() runtime.Compiling
+	Compiling() env.Compiling
 }
 
 // artifactSummary is an artifact in a list, without code, generations and scorecard.
@@ -367,7 +367,7 @@ type nativeView struct {
 	Why   string `json:"why,omitempty"` // the reason, if State is off
 }
 
-func nativeOf(c runtime.Compiling) nativeView {
+func nativeOf(c env.Compiling) nativeView {
 	if c.Why != "" {
 		return nativeView{State: "off", Why: c.Why}
 	}

@@ -25,12 +25,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -130,7 +133,7 @@ func (f *fake) Start(q runtime.CallRequest) (string, <-chan runtime.CallResult, 
 }
 
 func (f *fake) Why(_ context.Context, id string, asker why.Asker) (*why.Explanation, error) {
-	in := why.Input{Asker: asker, Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: runtime.Select}
+	in := why.Input{Asker: asker, Policy: &agent.Policy{}, PolicyNow: &agent.Policy{}, Select: selection.Select}
 	in.Call.Log = agent.LogEntry{CallID: id, Role: "r", Method: "m", OutcomeStatus: agent.StatusRunning}
 	return why.Explain(&in), f.known("Why", id, knownCall)
 }
@@ -647,7 +650,7 @@ func (f *fake) DecideExample(_ context.Context, q operator.ExampleDecision) ([]a
 }
 
 func (f *fake) RunExamples(context.Context, operator.ExampleQuery) (operator.ExampleRun, error) {
-	return operator.ExampleRun{Results: []runtime.ExampleResult{}}, f.note("RunExamples")
+	return operator.ExampleRun{Results: []proof.ExampleResult{}}, f.note("RunExamples")
 }
 
 func (f *fake) Try(context.Context, operator.TryRequest) (operator.TryReport, error) {
@@ -691,7 +694,7 @@ func newTools(t testing.TB) *catalog.Catalog {
 	return c
 }
 
-func (f *fake) Compiling() runtime.Compiling { return runtime.Compiling{Why: "no compiler"} }
+func (f *fake) Compiling() env.Compiling { return env.Compiling{Why: "no compiler"} }
 
 const knownFile = "file_06gzqwq081srb0e6zx42fm96t6"
 

@@ -20,6 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/strict"
 )
@@ -152,7 +153,7 @@ func problemOf(err error) *Problem {
 		code string
 	}{
 		{runtime.ErrDraining, codeDraining}, {interrupt.ErrShutdown, codeDraining},
-		{runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused},
+		{turns.ErrFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused},
 		{runtime.ErrKeyInUse, codeKeyInUse},
 		{store.ErrNotFound, codeNotFound}, {store.ErrExists, codeExists}, {store.ErrConflict, codeConflict},
 		{store.ErrInUse, codeConflict},

@@ -100,7 +100,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 // stop.
 func (a *App) wire(ctx context.Context, o Options) error {
 	// Listen first: a port in use is the most common fault, and the cheapest to detect.
-	if err := a.listen(o.Listen); err != nil {
+	if err := a.listen(&o); err != nil {
 		return err
 	}
 	build := ReadBuild()
@@ -144,7 +144,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	if a.server.Handler, err = a.handler(o, metrics, registry); err != nil {
 		return err
 	}
-	status := p.pool.Status()
+	status := p.box.Status()
 	if status.Level == sandbox.LevelProcess {
 		a.log.Warn().Msg("programs run in processes of their own, but nothing else confines them: run only models that you trust")
 	}
@@ -176,14 +176,17 @@ func (a *App) onStop(name string, undo func(context.Context) error) {
 }
 
 // listen opens the listener. Its error suggests what to do.
-func (a *App) listen(address string) error {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		hint := "set another --listen"
-		if errors.Is(err, syscall.EADDRINUSE) {
-			hint = "stop the process that uses it, or " + hint
+func (a *App) listen(o *Options) error {
+	l := o.World.Listener
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", o.Listen); err != nil {
+			hint := "set another --listen"
+			if errors.Is(err, syscall.EADDRINUSE) {
+				hint = "stop the process that uses it, or " + hint
+			}
+			return fmt.Errorf("cannot listen on %s: %w; %s", o.Listen, cause(err), hint)
 		}
-		return fmt.Errorf("cannot listen on %s: %w; %s", address, cause(err), hint)
 	}
 	a.listener = l
 	a.onStop("the listener", func(context.Context) error { return closeListener(l) })

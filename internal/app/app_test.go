@@ -64,11 +64,17 @@ func stop(t *testing.T, a *app.App) {
 // post sends v and returns the reply. The test fails unless it is a success.
 func post(t *testing.T, a *app.App, path string, v any) map[string]any {
 	t.Helper()
+	return postBy(t, http.DefaultClient, a, path, v)
+}
+
+// postBy is post with that client.
+func postBy(t *testing.T, client *http.Client, a *app.App, path string, v any) map[string]any {
+	t.Helper()
 	body, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Post(a.URL()+path, "application/json", bytes.NewReader(body))
+	resp, err := client.Post(a.URL()+path, "application/json", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

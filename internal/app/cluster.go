@@ -11,7 +11,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cluster"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -193,7 +193,7 @@ func (a *App) watchCluster(o *Options, m *telemetry.Metrics) {
 }
 
 // owners returns the ownership of the namespace's sessions by replicas, or nil without a cluster.
-func (p *parts) owners(name agent.Namespace, held store.Owners) runtime.Owners {
+func (p *parts) owners(name agent.Namespace, held store.Owners) env.Owners {
 	if p.cluster == nil {
 		return nil
 	}

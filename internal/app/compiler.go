@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/native"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -73,9 +74,12 @@ func (o *Options) compiles() bool { return o.Engine != report.EngineYaegi }
 
 // openCompiler makes the pool compile programs if the engine setting asks for it and the machine can. Otherwise the
 // result has the reason, unless the setting insists, which is an error.
-func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
+func (a *App) openCompiler(o Options, p *parts) (env.Compiling, error) {
 	if !o.compiles() {
-		return runtime.Compiling{Why: "--engine is " + o.Engine}, nil
+		return env.Compiling{Why: "--engine is " + o.Engine}, nil
+	}
+	if p.pool == nil {
+		return env.Compiling{Why: "programs run in no processes"}, nil
 	}
 	status := p.pool.Status()
 	found, why := FindCompiler(&status)
@@ -86,13 +90,13 @@ func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 	}
 	switch {
 	case why == "":
-		return runtime.Compiling{Toolchain: found.Version, From: found.From()}, nil
+		return env.Compiling{Toolchain: found.Version, From: found.From()}, nil
 	case o.Engine != report.EngineAuto:
-		return runtime.Compiling{}, refuse("engine",
+		return env.Compiling{}, refuse("engine",
 			"%s cannot compile programs here: %s; set auto, which needs no compiler", o.Engine, why)
 	}
 	a.log.Warn().Str("reason", why).Msg("programs are not compiled: only plain ones run")
-	return runtime.Compiling{Why: why}, nil
+	return env.Compiling{Why: why}, nil
 }
 
 // compileAll makes the pool compile all programs with the toolchain.

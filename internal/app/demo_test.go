@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
@@ -63,7 +63,7 @@ func TestDemoDeclaresWhatItTakes(t *testing.T) {
 			t.Errorf("%s: %s", name, refused.Message)
 			continue
 		}
-		takes, err := runtime.Declared(l.Declaration, &p.Facts)
+		takes, err := programs.Declared(l.Declaration, &p.Facts)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

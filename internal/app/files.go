@@ -3,7 +3,6 @@ package app
 import (
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
-	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
 // checkFiles checks the bounds of files and of storage.
@@ -28,8 +27,8 @@ func (o *Options) mostStored() store.Bytes {
 	all := int64(o.StorageMax)
 	if all == 0 {
 		all = unknownDisk
-		if fs, err := vfs.Dir(o.DataDir); err == nil && !o.Database() {
-			if _, total, err := fs.Free(); err == nil {
+		if files := o.files(); files != nil && !o.Database() {
+			if _, total, err := files.Free(); err == nil {
 				all = int64(min(total, 1<<50))
 			}
 		}

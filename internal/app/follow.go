@@ -133,7 +133,7 @@ func (n *namespaces) renewed(ctx context.Context, name agent.Namespace, imported
 	defer free()
 	if s := n.get(name); s != nil && !imported && !s.stale(ctx) {
 		n.parts.fetch.Forget(name)
-		n.parts.pool.Forget(name)
+		n.parts.forget(name)
 	} else {
 		n.letGo(name)
 		if err := n.parts.compiler.erase(ctx, name); err != nil {

@@ -369,7 +369,7 @@ func (n *namespaces) letGo(name agent.Namespace) {
 		}
 	}
 	n.parts.fetch.Forget(name)
-	n.parts.pool.Forget(name)
+	n.parts.forget(name)
 }
 
 // forget drops the remaining state of a namespace that is gone.

@@ -129,7 +129,8 @@ type Options struct {
 	ReplicaMove time.Duration                    // how long a request is retried while its session moves; 0: 3 s
 	Env         func(name string) (string, bool) // looks up RECURGENT_SECRET_* for connections; nil: no variables
 	// clock of records, windows and maintenance, for tests; nil means the machine's
-	Now func() time.Time
+	Now   func() time.Time
+	World World // parts in the place of the real ones, for tests
 }
 
 // DefaultOptions returns the defaults of all options except DataDir.

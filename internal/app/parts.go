@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api"
 	"github.com/recurgentd/recurgentd/internal/cluster"
 	"github.com/recurgentd/recurgentd/internal/fair"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
@@ -37,15 +37,16 @@ import (
 type parts struct {
 	options   Options
 	memory    store.Store
-	pool      *sandbox.Pool
+	box       sandbox.Sandbox
+	pool      *sandbox.Pool // box, if it consists of processes; else nil
 	model     provider.Provider
 	server    *provider.OpenAI // OpenAI-compatible server behind model; nil if there is none
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	build     Build
-	compiling runtime.Compiling // whether programs are compiled
-	compiled  func() int64      // bytes of compiled programs on disk; nil if programs are not compiled
-	compiler  *compiler         // nil if programs are not compiled
+	compiling env.Compiling // whether programs are compiled
+	compiled  func() int64  // bytes of compiled programs on disk; nil if programs are not compiled
+	compiler  *compiler     // nil if programs are not compiled
 	transport *fetch.Transport
 	fetch     *fetch.Client
 	heavy     *fair.Heavy[agent.Owner] // turns for masking large bodies
@@ -55,7 +56,7 @@ type parts struct {
 	database  *postgres.Store  // the shared store, if it is a database
 	shared    store.Store      // memory without the daemon's own files, if replicas share it; else nil
 	cluster   *cluster.Cluster // nil without replicas
-	runtime   runtime.Options  // Namespace is not set
+	runtime   env.Options      // Namespace is not set
 	maxBody   int64            // bytes of an MCP message
 	// named reports whether an access token names the namespace, which makes it exist
 	named func(agent.Namespace) bool
@@ -100,15 +101,22 @@ func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err
 		// seconds
 		so.Blank = 0
 	}
-	tighten(o.DataDir, a.log)
-	_ = os.MkdirAll(o.DataDir, 0o700) // the runners' binary goes there; the store reports errors
+	if o.World.Files == nil {
+		tighten(o.DataDir, a.log)
+		_ = os.MkdirAll(o.DataDir, 0o700) // the runners' binary goes there; the store reports errors
+	}
 	var boxErr error
 	var opened sync.WaitGroup
-	opened.Go(func() { p.pool, boxErr = sandbox.New(so) })
+	if p.box = o.World.Sandbox; p.box == nil {
+		opened.Go(func() {
+			p.pool, boxErr = sandbox.New(so)
+			p.box = p.pool
+		})
+	}
 	p.memory, err = a.openStore(ctx, o, p)
 	opened.Wait()
 	if boxErr == nil {
-		a.onStop("the sandbox", func(context.Context) error { return p.pool.Close() })
+		a.onStop("the sandbox", func(context.Context) error { return p.box.Close() })
 	}
 	return cmp.Or(err, boxErr)
 }
@@ -126,7 +134,7 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 	if o.Now != nil {
 		so.Now = o.Now
 	}
-	so.Logger = a.log
+	so.Logger, so.FS = a.log, o.World.Files
 	var err error
 	if so.Interval, err = o.interval(); err != nil {
 		return nil, err
@@ -149,6 +157,9 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 
 // openProvider returns the provider, limited to provider.MaxRequests requests at once, and the server behind it or nil.
 func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, error) {
+	if o.World.Model != nil {
+		return provider.Shared(o.World.Model, provider.MaxRequests), nil, nil
+	}
 	if provider.WholeURL(o.OpenAIBaseURL) {
 		a.log.Warn().Str("base_url",
 			provider.MaskURL(o.OpenAIBaseURL)).Msg(
@@ -181,12 +192,12 @@ func modelName(o Options) string {
 
 // openNamespaces opens the default namespace, which stays open. Others are opened at their first use.
 func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
-	ro, tick := runtime.DefaultOptions(), time.Minute
+	ro, tick := env.DefaultOptions(), time.Minute
 	if o.Now != nil {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests set a clock
 	}
 	ro.Shared = p.shared != nil
-	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics,
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.box, p.model, p.metrics,
 		p.tracer, a.log
 	ro.Compiling, ro.Heavy = p.compiling, p.heavy
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
@@ -253,7 +264,7 @@ func byKind(b store.Bytes) map[string]int64 {
 
 // sources returns the functions that metrics call when they are scraped.
 func (a *App) sources(p parts) telemetry.Sources {
-	s, box := p.memory, p.pool
+	s, box := p.memory, p.box
 	var others func() telemetry.Cluster
 	if p.cluster != nil {
 		others = func() telemetry.Cluster { return telemetry.Cluster(p.cluster.Stats()) }

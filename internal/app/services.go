@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/connections"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/files"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
@@ -81,7 +82,7 @@ func (s *services) enter() bool {
 func (s *services) release() { s.users.Add(-1) }
 
 // newKeeper returns the file keeper of a namespace. It sets ro.Storage, the shares of stored bytes.
-func newKeeper(p parts, ro *runtime.Options, held store.Namespace,
+func newKeeper(p parts, ro *env.Options, held store.Namespace,
 	policy func() *agent.Policy) (_ *files.Keeper, err error) {
 	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most,
 		Several: p.options.Guarded(), OnRefusal: ro.Metrics.StorageRefused}); err != nil {
@@ -155,7 +156,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	run.OnPolicy(tools.Hint)
 	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets,
 		tools: tools, name: name, held: held, log: ro.Logger,
-		server: p.server, box: p.pool, fetchMax: p.options.FetchMax}
+		server: p.server, box: p.box, fetchMax: p.options.FetchMax}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())

@@ -21,7 +21,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 	"github.com/recurgentd/recurgentd/internal/client"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
@@ -104,7 +103,7 @@ func localFile(r client.CallRequest, o *agent.Outcome) string {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		var file string
 		// the daemon's message has the name cut like this
-		if json.Unmarshal(named[name], &file) != nil || !strings.Contains(o.ErrorMessage, runtime.Clip(file, 64)) {
+		if json.Unmarshal(named[name], &file) != nil || !strings.Contains(o.ErrorMessage, agent.Clip(file, 64)) {
 			continue
 		}
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {

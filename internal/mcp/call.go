@@ -20,6 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/strict"
 )
@@ -378,7 +379,7 @@ func rpcError(err error) error {
 		code, text = codeNotFound, "there is no session of that id"
 	case errors.Is(err, store.ErrAway):
 		code, text = codeUnavailable, store.ErrAway.Error() // the full error names the database's host
-	case errors.Is(err, runtime.ErrDraining), errors.Is(err, runtime.ErrQueueFull), errors.Is(err, store.ErrReadOnly):
+	case errors.Is(err, runtime.ErrDraining), errors.Is(err, turns.ErrFull), errors.Is(err, store.ErrReadOnly):
 		code = codeUnavailable
 	default:
 		return err // the SDK reports an internal error

@@ -18,6 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -225,7 +226,7 @@ func TestErrorsOfTheProtocol(t *testing.T) {
 	for _, x := range []struct {
 		err  error
 		code int64
-	}{{runtime.ErrDraining, codeUnavailable}, {runtime.ErrQueueFull, codeUnavailable},
+	}{{runtime.ErrDraining, codeUnavailable}, {turns.ErrFull, codeUnavailable},
 		{store.ErrReadOnly, codeUnavailable}, {store.ErrNotFound, jsonrpc.CodeInvalidParams},
 		{&agent.InputError{Detail: "too large"}, jsonrpc.CodeInvalidParams},
 		{&agent.NameError{Field: "role", Reason: "must not be empty"}, jsonrpc.CodeInvalidParams}} {

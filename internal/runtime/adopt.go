@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // An adoption is a candidate that becomes a generation of its artifact in the commit of the call that ran it.
 type adoption struct {
-	candidate *candidate
+	candidate *forge.Candidate
 	result    agent.Class
-	attempt   judged
+	attempt   judge.Judged
 	fixture   *agent.Fixture // of the call; nil if it has none
 	corrects  *correction    // what the call corrects; nil until the detector has run
 }
@@ -23,16 +28,16 @@ type adoption struct {
 // keepUnapproved adopts the candidate, unless a person holds the artifact. It must not answer calls before a person
 // approves it. The previous program answers this call, even if with its failure. Without a previous program, the call
 // fails.
-func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
+func (rec *recovery) keepUnapproved(cand *forge.Candidate) agent.Outcome {
 	rec.repairEnded(true)
 	if !rec.held() {
 		rec.adopting, rec.waits = &adoption{candidate: cand, result: agent.ClassNone}, true
 	}
-	if rec.failed.id == "" {
-		return rec.waitsForApproval(cand.beyond.Load())
+	if rec.failed.ID == "" {
+		return rec.waitsForApproval(cand.Beyond.Load())
 	}
-	rec.ran(agent.SourcePersisted, rec.failed.program, rec.failed)
-	return rec.announced(rec.keep(rec.failed), rec.adopting.beyond())
+	rec.ran(agent.SourcePersisted, rec.failed.Program, rec.failed)
+	return withWaiting(&rec.Selection, rec.keep(rec.failed), rec.adopting.beyond())
 }
 
 // beyond returns what the waiting candidate reaches beyond its predecessor. It returns nil if there is nothing, or if a
@@ -41,84 +46,80 @@ func (a *adoption) beyond() *agent.Effects {
 	if a == nil {
 		return nil
 	}
-	return a.candidate.beyond.Load()
+	return a.candidate.Beyond.Load()
 }
 
 // waitsForApproval returns the outcome of a call whose only program waits for a person's approval. beyond is what the
 // program reaches beyond its predecessor; nil means nothing.
 func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
-	said := fmt.Sprintf("the program of %s.%s waits for a person's approval: ", rec.role, rec.method)
+	said := fmt.Sprintf("the program of %s.%s waits for a person's approval: ", rec.Role, rec.Method)
 	if beyond != nil {
-		a := rec.approvalOfReach(beyond)
+		a := approvalOfReach(&rec.Selection, beyond)
 		o := agent.Failed(agent.ErrDenied, said+a.Message)
 		o.Metadata = map[string]any{"approve": a.Request, "lacks": a.Details}
 		return o
 	}
-	o := agent.Failed(agent.ErrDenied, said+"recurgentd tools approve "+shellWord(rec.role)+" "+shellWord(rec.method))
-	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
+	o := agent.Failed(agent.ErrDenied,
+		said+"recurgentd tools approve "+attempt.ShellWord(rec.Role)+" "+attempt.ShellWord(rec.Method))
+	o.Metadata = map[string]any{"approve": "POST " + attempt.ToolPath(rec.Role, rec.Method) + "/approve"}
 	return o
-}
-
-// ToolPath returns the path of an artifact in the REST API.
-func ToolPath(role, method string) string {
-	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
 }
 
 // held reports whether a person has quarantined or pinned the artifact.
 func (rec *recovery) held() bool {
-	return rec.artifact != nil && (rec.artifact.Quarantined || rec.artifact.Pinned)
+	return rec.Artifact != nil && (rec.Artifact.Quarantined || rec.Artifact.Pinned)
 }
 
 // adoptOrDrop answers the call with a candidate that served. It adopts the candidate unless a person holds the
 // artifact, or unless the attempt proves nothing about the candidate.
-func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged) agent.Outcome {
-	keepable := !rec.switchedOff() || !rec.held() && rec.reproduces(ctx, cand)
-	proven := len(cand.proof.kept) > 0
-	waits := j.unallowed && cand.predecessor == nil // the program is sound: only a person's approval is missing
-	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored &&
-		(j.outcome.ErrorType == agent.ErrInvalidInput || proven)
+func (rec *recovery) adoptOrDrop(ctx context.Context, cand *forge.Candidate, j judge.Judged) agent.Outcome {
+	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, cand)
+	proven := len(cand.Proof.Kept) > 0
+	waits := j.Unallowed && cand.Predecessor == nil // the program is sound: only a person's approval is missing
+	worth := waits || j.Class == agent.ClassOK || j.PassedOn || j.Class == agent.ClassAuthored &&
+		(j.Outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
 	case !keepable:
-		rec.countUnkept(rec.artifact)
-	case rec.decision.Reason == ReasonArgsIgnored && !cand.generation.Cacheable:
+		rec.countUnkept(rec.Artifact)
+	case rec.Decision.Reason == selection.ReasonArgsIgnored && !cand.Generation.Cacheable:
 		rec.ignoredAgain(cand, j)
 	case worth && !rec.held():
-		rec.adopting = &adoption{candidate: cand, result: j.class, attempt: j}
-		if j.outcome.OK() {
-			rec.adopting.fixture = rec.provenFixture(ctx, &cand.generation, j)
+		rec.adopting = &adoption{candidate: cand, result: j.Class, attempt: j}
+		if j.Outcome.OK() {
+			rec.adopting.fixture = rec.ProvenFixture(ctx, &cand.Generation, j)
 		}
-	case j.class == agent.ClassOK:
-		rec.countUnkept(rec.artifact)
+	case j.Class == agent.ClassOK:
+		rec.countUnkept(rec.Artifact)
 	}
 	// these two classes prove nothing about the repair
-	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic {
-		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
+	if j.Class != agent.ClassNone && j.Class != agent.ClassExtrinsic {
+		rec.repairEnded(j.Class == agent.ClassOK || rec.adopting != nil)
 	}
 	return rec.keep(j)
 }
 
 // reproduces reports whether a program that was written without regard to the stored one gives the stored program's
 // answers. The candidate answers the call either way.
-func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
-	return rec.refreshed(ctx).proveFixtures(ctx, cand, false, false) == nil
+func (rec *recovery) reproduces(ctx context.Context, cand *forge.Candidate) bool {
+	return rec.Refreshed(ctx).ProveFixtures(ctx, &cand.Candidate, false, false) == nil
 }
 
 // adopt commits the call with its candidate as the artifact's new generation. If several calls share a candidate, the
 // first to get here adopts it; the others only count their results on it.
 func (a *answered) adopt() (CallResult, error) {
 	cand := a.adopting.candidate
-	cand.mu.Lock()
-	defer cand.mu.Unlock()
+	cand.Turn.Lock()
+	defer cand.Turn.Unlock()
 	change := a.adoptedResult()
 	// Another call that shares the candidate adopted it: only count this call's result.
-	if cand.adopted != "" {
-		change.ResultOf, a.generation = cand.adopted, cand.adopted
+	if cand.Adopted != "" {
+		change.ResultOf, a.generation = cand.Adopted, cand.Adopted
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
 	// Lock order: the candidate first, then its method.
-	unlock := a.r.lockAdoption(methodKey{a.role, a.method})
+	unlock := a.r.lockAdoption(turns.Method{Role: a.Role, Method: a.Method})
 	defer unlock()
 	before, generation := len(a.changes), a.generation
 	for range adoptionTries {
@@ -129,7 +130,7 @@ func (a *answered) adopt() (CallResult, error) {
 		// another replica changed the artifact: decide again on its current state
 		a.changes, a.generation = a.changes[:before], generation
 	}
-	return a.persistUnkept(a.artifact)
+	return a.persistUnkept(a.Artifact)
 }
 
 // adoptionTries bounds how often an adoption is decided again after another replica changed the artifact. After that
@@ -148,13 +149,13 @@ func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 // countUnkept counts an answer by a program that does not become a generation. The answer counts for the method alone.
 // If stored programs are switched off, or the artifact in now is quarantined, it is counted separately as unkept.
 func (a *answered) countUnkept(now *agent.Artifact) {
-	if a.switchedOff() || now != nil && now.Quarantined {
+	if a.SwitchedOff() || now != nil && now.Quarantined {
 		a.unkept = true
-		a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started,
+		a.changes = append(a.changes, agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started,
 			Unkept: true})
 		return
 	}
-	a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started,
+	a.changes = append(a.changes, agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started,
 		Result: agent.ClassOK, ResultOf: agent.NoGeneration})
 }
 
@@ -162,54 +163,54 @@ func (a *answered) countUnkept(now *agent.Artifact) {
 // the meantime; then nothing was committed.
 func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	cand := a.adopting.candidate
-	now, err := a.r.store.Artifact(a.r.within(), a.role, a.method)
+	now, err := a.Env.Store.Artifact(a.Env.Within(), a.Role, a.Method)
 	decided := int64(0)
 	if err == nil {
 		decided = now.AdoptionRevision()
 	} else {
 		now = &agent.Artifact{} // either the first generation, or the artifact's file was damaged
 	}
-	if g := cand.adoptedElsewhere(now); g != nil {
-		change.ResultOf, a.generation, cand.adopted = g.ID, g.ID, g.ID
+	if g := cand.AdoptedElsewhere(now); g != nil {
+		change.ResultOf, a.generation, cand.Adopted = g.ID, g.ID, g.ID
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
-	if heldMeanwhile(a.artifact, now) {
+	if heldMeanwhile(a.Artifact, now) {
 		return a.persistUnkept(now) // a person's operation takes precedence over a forged program
 	}
-	unlooked := a.underSwitch() && cand.predecessor == nil && now.Current() != nil
-	if unlooked || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
+	unlooked := a.UnderSwitch() && cand.Predecessor == nil && now.Current() != nil
+	if unlooked || proof.ExamplesDigest(now) != cand.Proof.Examples || cand.Proof.Unseen(cand.Predecessor, now) {
 		return a.persistUnkept(now) // the examples or the recorded answers changed since the proof
 	}
-	g := cand.generation
+	g := cand.Generation
 	g.ID = now.NextGenerationID()
-	if cand.predecessor != nil {
-		g.ParentID = &cand.predecessor.ID
+	if cand.Predecessor != nil {
+		g.ParentID = &cand.Predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond(),
-		cand.proof.breaks
+	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.Proof.Fixtures(), cand.Proof.Changed, a.adopting.beyond(),
+		cand.Proof.Breaks
 	g.ForgeUsage = a.trail.usage
-	g.ForgeUsage.Add(cand.cost)
+	g.ForgeUsage.Add(cand.Cost)
 	change.Decided = &decided
 	// else the previous program answered, and this one waits for approval
 	if change.Generation = &g; a.source != agent.SourcePersisted {
 		a.generation = g.ID
 	}
-	change.Aside = a.underSwitch()
-	if a.terms.words != nil {
-		change.Words = a.terms.words.ByPerson
+	change.Aside = a.UnderSwitch()
+	if a.Terms.Words != nil {
+		change.Words = a.Terms.Words.ByPerson
 	}
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}
 	// the program holds what the correction must hold
 	if now.Correction.Pending() && !change.Aside && len(g.Breaks) == 0 {
-		change.Correction = corrected(now.Correction, &g, a.policy)
+		change.Correction = corrected(now.Correction, &g, a.Policy)
 	}
 	a.changes = append(a.changes, change)
 	res, err := a.persist()
 	if err == nil {
-		cand.adopted = g.ID
+		cand.Adopted = g.ID
 	}
 	return res, err
 }
@@ -217,19 +218,19 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 // adoptedResult returns the change that counts the candidate's attempt.
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
-	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result,
-		SessionID: a.session.ID,
-		Checked:   j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines,
-		Owner: agent.LoggedOwner(a.reader()), Unrun: j.misfit}
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.Method, At: a.Started, Result: a.adopting.result,
+		SessionID: a.Session.ID,
+		Checked:   j.Checked, CheckPassed: j.Checked, Shapes: j.Shapes, Outlines: j.Outlines,
+		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.Misfit}
 	if a.outcome.OK() {
-		change.Caller = a.caller(&a.adopting.candidate.generation)
-		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)
-		if j.outcome.OK() {
-			change.Effects = j.firstSeen(nil)
+		change.Caller = callerOf(a.Call, &a.adopting.candidate.Generation)
+		change.Fixture, change.Answered = a.adopting.fixture, judge.AnsweredInput(a.Call, *j)
+		if j.Outcome.OK() {
+			change.Effects = j.FirstSeen(nil)
 		}
-		change.Grow = a.policy.Effects == agent.EffectsObserve
+		change.Grow = a.Policy.Effects == agent.EffectsObserve
 	} else {
-		change.ErrorType, change.Reason = a.outcome.ErrorType, Clip(a.mask(a.outcome.ErrorMessage), 400)
+		change.ErrorType, change.Reason = a.outcome.ErrorType, agent.Clip(a.Mask(a.outcome.ErrorMessage), 400)
 	}
 	return change
 }
@@ -246,4 +247,19 @@ func heldMeanwhile(was, now *agent.Artifact) bool {
 	g := now.Current()
 	return g != nil && now.CurrentID != was.CurrentID && (was.Find(g.ID) != nil ||
 		strings.HasPrefix(g.Trigger, "operator:"))
+}
+
+// ignoredAgain counts an answer by a program that was meant to read the call's arguments but does not. The program is
+// not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
+// arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
+// arguments in its text proves nothing.
+func (rec *recovery) ignoredAgain(cand *forge.Candidate, j judge.Judged) {
+	if j.Class == agent.ClassOK {
+		rec.countUnkept(rec.Artifact)
+	}
+	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.Proof.Kept) > 0 &&
+		cand.Generation.CacheabilityReason == forge.CacheIgnored {
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
+			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
+	}
 }

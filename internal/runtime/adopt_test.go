@@ -7,31 +7,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 func TestHeldMeanwhile(t *testing.T) {
 	t.Parallel()
 	gen := func(id, trigger string) *agent.Generation { return &agent.Generation{ID: id, Trigger: trigger} }
 	first, second := gen("gen-1", "initial_forge"), gen("gen-2", "repair:execution")
-	was := artifact(nil, second, first)
+	was := selectiontest.Artifact(nil, second, first)
 	current := func(id string) func(*agent.Artifact) { return func(a *agent.Artifact) { a.CurrentID = id } }
 	tests := []struct {
 		name     string
 		was, now *agent.Artifact
 		want     bool
 	}{
-		{"there is still none", nil, artifact(nil), false},
-		{"another call stored the first one", nil, artifact(nil, first), false},
-		{"a person put in the first one", nil, artifact(nil, gen("gen-1", "operator:mine")), true},
-		{"nothing happened", was, artifact(nil, second, first), false},
-		{"another call repaired it", was, artifact(nil, gen("gen-3", "repair:execution"), second, first), false},
-		{"a person put one in", was, artifact(nil, gen("gen-3", "operator:mine"), second, first), true},
-		{"a person's program served all along", artifact(nil, gen("gen-3", "operator:mine")),
-			artifact(nil, gen("gen-3", "operator:mine")), false},
-		{"a person went back", was, artifact(current("gen-1"), second, first), true},
-		{"the current one is not kept any more", was, artifact(current("gen-0"), second, first), false},
-		{"quarantined", was, artifact(func(a *agent.Artifact) { a.Quarantined = true }, second, first), true},
-		{"pinned", was, artifact(func(a *agent.Artifact) { a.Pinned = true }, second, first), true},
+		{"there is still none", nil, selectiontest.Artifact(nil), false},
+		{"another call stored the first one", nil, selectiontest.Artifact(nil, first), false},
+		{"a person put in the first one", nil, selectiontest.Artifact(nil, gen("gen-1", "operator:mine")), true},
+		{"nothing happened", was, selectiontest.Artifact(nil, second, first), false},
+		{"another call repaired it", was, selectiontest.Artifact(nil, gen("gen-3", "repair:execution"), second, first),
+			false},
+		{"a person put one in", was, selectiontest.Artifact(nil, gen("gen-3", "operator:mine"), second, first), true},
+		{"a person's program served all along", selectiontest.Artifact(nil, gen("gen-3", "operator:mine")),
+			selectiontest.Artifact(nil, gen("gen-3", "operator:mine")), false},
+		{"a person went back", was, selectiontest.Artifact(current("gen-1"), second, first), true},
+		{"the current one is not kept any more", was, selectiontest.Artifact(current("gen-0"), second, first), false},
+		{"quarantined", was, selectiontest.Artifact(func(a *agent.Artifact) { a.Quarantined = true }, second, first),
+			true},
+		{"pinned", was, selectiontest.Artifact(func(a *agent.Artifact) { a.Pinned = true }, second, first), true},
 	}
 	for _, tt := range tests {
 		if got := heldMeanwhile(tt.was, tt.now); got != tt.want {
@@ -82,7 +85,7 @@ func TestOperationsDuringForge(t *testing.T) {
 			_, call := conversation(t, r, SessionRequest{Role: "r"})
 			wantReply(t, "first", call("m", "fine"), "1 generated")
 			wantReply(t, "the new program answers", call("m", "bad"), "1 repaired")
-			a, err := r.store.Artifact(t.Context(), "r", "m")
+			a, err := r.env.Store.Artifact(t.Context(), "r", "m")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +119,7 @@ func TestUnapproved(t *testing.T) {
 	if n := len(box.Runs("a")); n != 0 {
 		t.Errorf("it ran %d times", n)
 	}
-	if a, err := r.store.Artifact(t.Context(), "r", "m?"); err != nil || a.SuccessCount+a.FailureCount != 0 ||
+	if a, err := r.env.Store.Artifact(t.Context(), "r", "m?"); err != nil || a.SuccessCount+a.FailureCount != 0 ||
 		a.Current() == nil {
 		t.Errorf("stored %+v, %v", a, err)
 	}

@@ -5,13 +5,17 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
 // An answered call has its outcome and everything that its commit needs.
 type answered struct {
 	selected
+	open    *opened // the call as it is registered; nil in a correction
 	outcome agent.Outcome
 	class   agent.Class // failure class, derived from evidence
 	weak    bool        // the ok outcome is a weak success; set by the commit
@@ -19,9 +23,9 @@ type answered struct {
 	source     string            // generated, persisted, repaired; "" when no program ran
 	program    *agent.Generation // the last program that ran; nil if none did
 	generation string            // the program's ID; "" for a candidate until it is adopted
-	fresh      *candidate        // the program's candidate; nil for a stored program
+	fresh      *forge.Candidate  // the program's candidate; nil for a stored program
 	facts      *report.Facts     // of the program
-	last       judged            // the attempt of program
+	last       judge.Judged      // the attempt of program
 	kept       bool              // the attempt answers the call, so its effects are committed
 	valueLost  bool              // the storage share has no room for the recorded answer
 	hidden     bool              // the stored effects have secrets masked; set by the commit
@@ -70,45 +74,44 @@ type trail struct {
 // Bounds of what a call's log entry keeps of its trail.
 const (
 	maxAttemptFailures = 8
-	maxWarnings        = 8
 )
 
 // warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.
 func (t *trail) warn(text string) {
-	text = Clip(text, 400)
-	if len(t.warnings) < maxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
+	text = agent.Clip(text, 400)
+	if len(t.warnings) < attempt.MaxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
 		t.warnings = append(t.warnings, text)
 	}
 }
 
 // ran records the program that ran and the judged attempt.
-func (a *answered) ran(source string, g *agent.Generation, j judged) {
-	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.class, j.result.Facts
+func (a *answered) ran(source string, g *agent.Generation, j judge.Judged) {
+	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.Class, j.Result.Facts
 	a.fresh, a.kept = nil, false
-	for _, w := range j.warnings {
+	for _, w := range j.Warnings {
 		a.trail.warn(w)
 	}
 }
 
 // ranCandidate records a new program that ran.
-func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
-	a.ran(source, &cand.generation, j)
+func (a *answered) ranCandidate(source string, cand *forge.Candidate, j judge.Judged) {
+	a.ran(source, &cand.Generation, j)
 	a.fresh = cand
 	if a.facts == nil {
-		a.facts = a.r.facts.of(&cand.generation)
+		a.facts = a.Env.Facts.Of(&cand.Generation)
 	}
 }
 
 // keep makes the attempt the call's answer and returns its outcome.
-func (a *answered) keep(j judged) agent.Outcome {
-	a.last, a.class, a.kept = j, j.class, true
-	if j.result.Facts != nil {
-		a.facts = j.result.Facts
+func (a *answered) keep(j judge.Judged) agent.Outcome {
+	a.last, a.class, a.kept = j, j.Class, true
+	if j.Result.Facts != nil {
+		a.facts = j.Result.Facts
 	}
-	if j.outcome.OK() && a.depth == 0 {
-		a.context = j.result.Context
+	if j.Outcome.OK() && a.Depth == 0 {
+		a.context = j.Result.Context
 	}
-	return j.outcome
+	return j.Outcome
 }
 
 // programSource returns where the program came from, or agent.SourceNone if no program ran.
@@ -117,37 +120,4 @@ func (a *answered) programSource() string {
 		return agent.SourceNone
 	}
 	return a.source
-}
-
-// named adds the names under which an outcome is reported, and bounds its message.
-func (c *opened) named(o agent.Outcome) agent.Outcome {
-	o.ToolRole, o.MethodName = c.role, c.method
-	if !o.OK() {
-		o.ErrorMessage = Clip(o.ErrorMessage, 4000)
-	}
-	return o
-}
-
-// Clip cuts s to at most n characters. It marks a cut with an ellipsis, which comes on top of the n.
-func Clip(s string, n int) string {
-	count := 0
-	for i := range s {
-		if count == n {
-			return s[:i] + "…"
-		}
-		count++
-	}
-	return s
-}
-
-// with returns a copy of m with the key set. Callers need a copy, because an outcome's metadata may be shared with
-// another attempt or call.
-func with(m map[string]any, key string, value any) map[string]any {
-	out := map[string]any{key: value}
-	for k, v := range m {
-		if k != key {
-			out[k] = v
-		}
-	}
-	return out
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -39,9 +40,9 @@ func (instant) Stats() sandbox.Stats   { return sandbox.Stats{} }
 func (instant) Close() error           { return nil }
 
 // warmCall returns a function that makes a warm call, without a runner and a disk.
-func warmCall(tb testing.TB, change ...func(*Options)) func() {
+func warmCall(tb testing.TB, change ...func(*env.Options)) func() {
 	tb.Helper()
-	o := DefaultOptions()
+	o := env.DefaultOptions()
 	o.Store, o.Sandbox = storetest.NewMemory(time.Now), instant{&report.Facts{UsesArgs: true}}
 	o.Provider = &runtimetest.Model{Programs: map[string][]string{"calculator.add": {run(add)}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
@@ -105,7 +106,7 @@ func (o *owner) Create(ctx context.Context, s agent.Session, values map[string]j
 // checks that the cluster adds nothing. The allocations of following other replicas' calls are not counted here.
 func TestOwnersWarmCallAllocatesNoMore(t *testing.T) {
 	alone := testing.AllocsPerRun(200, warmCall(t))
-	owned := testing.AllocsPerRun(200, warmCall(t, func(o *Options) {
+	owned := testing.AllocsPerRun(200, warmCall(t, func(o *env.Options) {
 		shared := storetest.NewMemory(time.Now)
 		if err := shared.Join(t.Context(), store.Replica{ID: "replica", Address: "127.0.0.1:1"},
 			time.Hour); err != nil {

@@ -21,7 +21,7 @@ func TestCancelNested(t *testing.T) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, c := range r.running {
-			if c.depth == 1 {
+			if c.Depth == 1 {
 				return c
 			}
 		}
@@ -31,7 +31,7 @@ func TestCancelNested(t *testing.T) {
 	for c == nil {
 		c = nested()
 	}
-	if !r.CancelRunning(c.id) {
+	if !r.CancelRunning(c.ID) {
 		t.Fatal("the nested call cannot be canceled")
 	}
 	wantReply(t, "its caller gets the error and goes on", <-done, `"`+agent.ErrCanceled+`" generated`)

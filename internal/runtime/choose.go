@@ -4,78 +4,56 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A selected call knows its contract, its context, and the decision about its program. It is a value: a phase that
-// reads the artifact again makes a new one. Flights read it concurrently.
+// A selected call is a selection whose program is run, or asked for.
 type selected struct {
-	*opened
-	terms    terms
-	memory   map[string]json.RawMessage // the session's context; empty for nested calls
-	artifact *agent.Artifact            // nil if none is stored
-	decision Decision
-	took     time.Duration // how long the selection took
-	reached  agent.Effects // what the stored program that failed in this call reached
-	before   *reach        // of the program that a flight would replace; nil if wider reach needs no approval
+	proof.Against
+
+	r *Runtime
 }
 
 // choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
-	began := c.r.o.Now()
-	s := selected{opened: c}
+	began := c.Env.Now()
+	s := selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call}, Nester: nester{c.r}}, r: c.r}
 	var err error
-	if early := c.early; early != nil && c.place.ahead == 0 {
-		s.terms, c.early = *early, nil
-	} else if s.terms, err = c.resolveTerms(ctx); err != nil {
+	if early := c.Early; early != nil && c.place.Ahead == 0 {
+		s.Terms, c.Early = *early, nil
+	} else if s.Terms, err = c.ResolveTerms(ctx); err != nil {
 		return s, err
 	}
-	if c.depth > 0 {
-		s.memory = map[string]json.RawMessage{}
-	} else if s.memory, err = c.r.store.Context(ctx, c.session.ID); err != nil {
+	if c.Depth > 0 {
+		s.Memory = map[string]json.RawMessage{}
+	} else if s.Memory, err = c.Env.Store.Context(ctx, c.Session.ID); err != nil {
 		return s, err
 	}
-	a, err := c.r.store.Artifact(ctx, c.role, c.method)
+	a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return s, err
 	}
 	s = s.of(a)
-	s.reveal(a.Takes())
-	ended := c.r.o.Now()
-	s.took = ended.Sub(began)
-	c.span.Stage("select", began, ended)
+	s.Reveal(a.Takes())
+	ended := c.Env.Now()
+	s.Took = ended.Sub(began)
+	c.Span.Stage("select", began, ended)
 	return s, nil
 }
 
 // of returns the call with the given artifact and the selection that follows from it.
 func (s selected) of(a *agent.Artifact) selected {
-	s.artifact, s.decision = a, Select(s.input(a))
+	s.Artifact, s.Decision = a, selection.Select(s.Input(a))
 	return s
 }
 
-// input returns what Select needs to know about the call, with the given artifact.
-func (s *selected) input(a *agent.Artifact) SelectInput {
-	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs,
-		Artifact:           a,
-		CheckedFingerprint: checkedOf(a, s.terms.checked, s.terms.written), Words: s.terms.registeredWords(),
-		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs,
-		Intact: s.r.intact.has}
-}
-
-// checkedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the one
-// that earlier versions computed, if the artifact holds only programs from those versions.
-func checkedOf(a *agent.Artifact, checked, written string) string {
-	if written != checked && !a.Fits(checked) && a.Fits(written) {
-		return written
-	}
-	return checked
-}
-
 // Reselect repeats Select for a past call, with the runtime's knowledge of programs.
-func (r *Runtime) Reselect(in SelectInput) Decision {
-	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.o.AllowImport, r.ignoresArgs, r.intact.has
-	return Select(in)
+func (r *Runtime) Reselect(in selection.Input) selection.Decision {
+	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.env.AllowImport, r.env.Facts.IgnoresArgs, r.env.Intact.Has
+	return selection.Select(in)
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -17,16 +19,16 @@ var replyCode = jsonenc.For[Reply]()
 
 // commit ends every call: one store commit with one record and one log entry, then the metrics. It is not cut short
 // when the client leaves. An error means that nothing was committed.
-func (c *opened) commit(a *answered) (CallResult, error) {
+func (a *answered) commit() (CallResult, error) {
 	defer func() {
 		for _, leave := range a.leaves {
 			leave() // after the candidate is stored: until then other calls may join its flight
 		}
 	}()
-	defer func() { discard(c.drafts) }()
+	defer func() { attempt.Discard(a.Drafts) }()
 	// Bound the answer before the adoption: if there is no room for it, the attempt must not count for its program.
 	a.bound()
-	a.outcome = c.named(a.outcome)
+	a.outcome = a.Named(a.outcome)
 	if a.adopting != nil {
 		return a.adopt()
 	}
@@ -44,7 +46,7 @@ type noticed struct {
 func (a *answered) notice() noticed {
 	var n noticed
 	if a.outcome.OK() && a.programSource() != agent.SourceNone {
-		n.weak = evolve.Weak(a.outcome.Value, a.terms.deliverable(), a.policy.WeakSuccess)
+		n.weak = evolve.Weak(a.outcome.Value, a.Terms.Deliverable(), a.Policy.WeakSuccess)
 	}
 	n.correction = a.corrects(n.weak)
 	n.state, n.decision = a.lifecycle()
@@ -80,11 +82,11 @@ func (a *answered) persist() (CallResult, error) {
 	kept := &remains{}
 	body, err := a.prepare(kept)
 	if err != nil {
-		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.id, err)
+		return CallResult{}, fmt.Errorf("encode the reply of call %s: %w", a.ID, err)
 	}
 	commit := &kept.commit
 	commit.Files = a.newFiles()
-	began := r.o.Now()
+	began := r.env.Now()
 	if err := r.commitCall(commit); err != nil {
 		if !errors.Is(err, store.ErrConflict) { // else the adoption is decided again
 			r.fenced(commit, err)
@@ -92,44 +94,45 @@ func (a *answered) persist() (CallResult, error) {
 		}
 		return CallResult{}, err
 	}
-	ended := r.o.Now()
+	ended := r.env.Now()
 	a.stages.Commit = ended.Sub(began)
-	a.span.Stage("commit", began, ended)
-	a.span.EndCall(&commit.Log, ended)
-	r.metrics.ObserveCall(&commit.Log, a.stages)
+	a.Span.Stage("commit", began, ended)
+	a.Span.EndCall(&commit.Log, ended)
+	r.env.Metrics.ObserveCall(&commit.Log, a.stages)
 	a.countSaved()
-	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()},
+	return CallResult{Body: body, CallID: a.ID, TraceID: a.TraceID, Role: a.Role, Method: a.Method, OK: a.outcome.OK()},
 		nil
 }
 
 // prepare builds the reply and the commit, except for the commit's files.
 func (a *answered) prepare(kept *remains) (body []byte, err error) {
-	owner, weight := a.r.Owner(a.owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
+	owner, weight := a.Env.Owner(a.Owner), len(a.outcome.Value)+len(a.last.Result.Effects.Journal)
 	// no deadline is needed: every holder of a place gives it back without waiting for anything else
-	if err := a.r.o.Heavy.Enter(context.Background(), owner, weight); err != nil {
+	if err := a.Env.Heavy.Enter(context.Background(), owner, weight); err != nil {
 		return nil, err
 	}
-	defer a.r.o.Heavy.Leave(owner, weight)
+	defer a.Env.Heavy.Leave(owner, weight)
 	n := a.notice()
 	a.weak = len(n.weak) > 0
-	took := agent.Milliseconds(a.r.o.Now().Sub(a.started))
+	took := agent.Milliseconds(a.Env.Now().Sub(a.Started))
 	kept.reply = a.reply(took)
 	if body, err = replyCode.Marshal(&kept.reply, 768+len(a.outcome.Value)); err != nil {
 		return nil, err
 	}
 	commit := &kept.commit
-	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context,
+	*commit = store.CallCommit{SessionID: a.Session.ID, Record: a.record(took), Context: a.context,
 		Artifacts: a.changes,
-		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
+		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.open.key, Fence: a.Fence,
+		Ordered: a.open.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.valueLost && a.outcome.OK() {
 		commit.Outcome = agent.Outcome{} // as if its retention period were over
 	}
 	if a.kept && !a.valueLost {
-		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
+		commit.Effects, a.hidden = a.MaskJSON(a.last.Result.Effects.Journal)
 	}
 	commit.Log = a.logEntry(n, &commit.Record)
-	if a.key != nil {
+	if a.open.key != nil {
 		commit.Reply = body
 	}
 	a.keepContent(kept)
@@ -139,17 +142,17 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 // notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call
 // log.
 func (a *answered) notAppended(err error) {
-	a.span.EndFailed("commit", a.r.o.Now())
-	a.r.metrics.AppendFailed()
-	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth",
-		a.depth).Bool("history_record_appended", false).
+	a.Span.EndFailed("commit", a.Env.Now())
+	a.Env.Metrics.AppendFailed()
+	a.Env.Logger.Error().Err(err).Str("call_id", a.ID).Str("session_id", a.Session.ID).Int("depth",
+		a.Depth).Bool("history_record_appended", false).
 		Msg("a call could not be committed")
 }
 
 // commitCall commits with a deadline of its own, because neither a leaving client nor a shutdown may cut a commit
 // short.
 func (r *Runtime) commitCall(commit *store.CallCommit) error {
-	return r.store.CommitCall(r.within(), commit)
+	return r.env.Store.CommitCall(r.env.Within(), commit)
 }
 
 // countSaved counts the model requests that a warm call saved: the cost of forging its generation.
@@ -157,8 +160,8 @@ func (a *answered) countSaved() {
 	if a.source != agent.SourcePersisted || !a.outcome.OK() {
 		return
 	}
-	if g := a.artifact.Find(a.generation); g != nil {
-		a.r.metrics.Saved(max(1, g.ForgeUsage.ModelRequests), g.ForgeUsage.PromptTokens+g.ForgeUsage.CompletionTokens)
+	if g := a.Artifact.Find(a.generation); g != nil {
+		a.Env.Metrics.Saved(max(1, g.ForgeUsage.ModelRequests), g.ForgeUsage.PromptTokens+g.ForgeUsage.CompletionTokens)
 	}
 }
 
@@ -172,27 +175,27 @@ func (a *answered) own() agent.Usage {
 // usage returns the model usage of the call. The client's call, at depth 0, includes the nested calls below it.
 func (a *answered) usage() agent.Usage {
 	total := a.own()
-	if a.depth == 0 {
-		total.Add(a.tree.usage)
+	if a.Depth == 0 {
+		total.Add(a.Tree.Usage)
 	}
 	return total
 }
 
 // doubted reports whether a person has judged an answer of the stored program wrong.
 func (a *answered) doubted() bool {
-	return a.program != nil && a.source == agent.SourcePersisted && a.artifact.Doubted(a.program.ID)
+	return a.program != nil && a.source == agent.SourcePersisted && a.Artifact.Doubted(a.program.ID)
 }
 
 // reply returns the call's reply, as the client and a later replay get it.
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
-		Selection: a.decision.selection()}
-	p.Engine, p.Tier = a.last.ranOn(a.facts)
+		Selection: a.Decision.Logged()}
+	p.Engine, p.Tier = a.last.RanOn(a.facts)
 	p.BuildMs = agent.Milliseconds(a.trail.built)
 	if g := a.program; g != nil {
 		p.Checksum, p.Trigger, p.Doubted, p.Stale = g.CodeChecksum, g.Trigger, a.doubted(), a.staleness()
 	}
-	return Reply{CallID: a.id, SessionID: a.session.ID, TraceID: a.traceID, Role: a.role, Method: a.method,
+	return Reply{CallID: a.ID, SessionID: a.Session.ID, TraceID: a.TraceID, Role: a.Role, Method: a.Method,
 		Outcome: a.outcome,
 		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}
 }
@@ -200,18 +203,18 @@ func (a *answered) reply(took float64) Reply {
 // record returns the call's history record. It holds a summary of the outcome without its value.
 func (a *answered) record(took float64) agent.Record {
 	o := a.outcome
-	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role,
-		MethodName: a.method,
-		Args:       a.shown().args, Kwargs: a.shown().kwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID,
-		ParentCallID: a.parent,
-		AttemptID:    a.parentAttempt, Depth: a.depth, DurationMs: took, ProgramSource: a.programSource(),
+	rec := agent.Record{CallID: a.ID, Timestamp: agent.FormatTime(a.Started), Speaker: a.Speaker, Role: a.Role,
+		MethodName: a.Method,
+		Args:       a.Shown().Args, Kwargs: a.Shown().Kwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.TraceID,
+		ParentCallID: a.Parent,
+		AttemptID:    a.ParentAttempt, Depth: a.Depth, DurationMs: took, ProgramSource: a.programSource(),
 		ArtifactHit: a.source == agent.SourcePersisted}
 	rec.OutcomeSummary.FailureClass = a.failureClass()
 	if !o.OK() {
-		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.mask(lastMessage(o))
+		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.Mask(lastMessage(o))
 		return rec
 	}
-	if fetches := a.last.result.Effects.Fetches; a.kept && len(fetches) > 0 {
+	if fetches := a.last.Result.Effects.Fetches; a.kept && len(fetches) > 0 {
 		rec.OutcomeSummary.SourceCount = len(fetches)
 		rec.OutcomeSummary.PrimaryURI = fetches[0].URL
 		rec.OutcomeSummary.RetrievalMode = fetches[0].Mode
@@ -222,8 +225,8 @@ func (a *answered) record(took float64) agent.Record {
 // keepContent stores the result of a client's call for follow-ups, under a reference in the call's record.
 func (a *answered) keepContent(kept *remains) {
 	value := kept.commit.Outcome.Value
-	most := a.policy.Retention.ContentBytes // 0 means no bound
-	if a.depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone ||
+	most := a.Policy.Retention.ContentBytes // 0 means no bound
+	if a.Depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone ||
 		most > 0 && len(value) > most {
 		return
 	}
@@ -242,19 +245,19 @@ func (a *answered) keepContent(kept *remains) {
 // toolChanges counts the use of a registered role. It registers a role with its first program. A role whose entry was
 // lost, for example with a damaged registry, is registered again when a stored program answers.
 func (a *answered) toolChanges(kept *remains) []store.ToolChange {
-	stored := a.source == agent.SourcePersisted && a.artifact != nil
-	if !a.terms.registered && a.adopting == nil && !stored {
+	stored := a.source == agent.SourcePersisted && a.Artifact != nil
+	if !a.Terms.Registered && a.adopting == nil && !stored {
 		return nil
 	}
 	change := &kept.tool[0]
-	*change = store.ToolChange{Role: a.role, At: a.started, Used: 1}
-	if !a.terms.registered {
-		change.Register, change.IfAbsent, change.ByUse, change.Owner = &agent.Contract{}, true, true, a.owner
+	*change = store.ToolChange{Role: a.Role, At: a.Started, Used: 1}
+	if !a.Terms.Registered {
+		change.Register, change.IfAbsent, change.ByUse, change.Owner = &agent.Contract{}, true, true, a.Owner
 		if stored {
-			change.Owner = a.artifact.Owner
+			change.Owner = a.Artifact.Owner
 		}
-		if a.terms.contract != nil {
-			change.Register.Purpose = a.terms.contract.Purpose
+		if a.Terms.Contract != nil {
+			change.Register.Purpose = a.Terms.Contract.Purpose
 		}
 	}
 	return kept.tool[:]
@@ -266,9 +269,39 @@ func (a *answered) pattern(kept *remains, n noticed, at string) *agent.PatternEv
 	if a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
 		return nil
 	}
-	kept.pattern = agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: at, Role: a.role,
-		MethodName: a.method,
-		Depth:      a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns,
+	kept.pattern = agent.PatternEvent{CallID: a.ID, SessionID: a.Session.ID, Timestamp: at, Role: a.Role,
+		MethodName: a.Method,
+		Depth:      a.Depth, ParentCallID: a.Parent, RootCallID: a.Root, Capabilities: a.facts.CapabilityPatterns,
 		Status: a.outcome.Status, WeakSuccess: weak}
 	return &kept.pattern
+}
+
+// keptOutcome returns the outcome as it is stored. A value is the caller's and stays as it is, except that secrets the
+// caller gave are masked.
+func (a *answered) keptOutcome() agent.Outcome {
+	o := a.outcome
+	o.Value, _ = a.Shown().Known.JSON(o.Value)
+	if !o.OK() {
+		o.ErrorMessage, o.Metadata = a.Mask(o.ErrorMessage), a.MaskData(o.Metadata)
+	}
+	return o
+}
+
+// newFiles returns the drafts that the call's value, or its change of the context, refers to.
+func (a *answered) newFiles() (kept []store.NewFile) {
+	if len(a.Drafts) == 0 || !a.outcome.OK() {
+		return nil
+	}
+	refs := agent.FileRefs(a.outcome.Value)
+	if a.context != nil {
+		for _, v := range a.context.Set {
+			refs = append(refs, agent.FileRefs(v)...)
+		}
+	}
+	for _, d := range a.Drafts {
+		if slices.Contains(refs, d.ID()) {
+			kept = append(kept, d.New())
+		}
+	}
+	return kept
 }

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -23,7 +26,7 @@ const maxCorrections = 8
 // correction holds every active example. The zero value is ready.
 type corrector struct {
 	mu      sync.Mutex
-	pending map[methodKey]*pendingCorrection // guarded by mu
+	pending map[turns.Method]*pendingCorrection // guarded by mu
 }
 
 // A pendingCorrection is a method's correction that runs or waits. Its fields are guarded by corrector.mu.
@@ -51,7 +54,7 @@ func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
 
 // correctFrom is Correct with the first attempt at the time begin; zero means now.
 func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (tried <-chan struct{}) {
-	k := methodKey{role, method}
+	k := turns.Method{Role: role, Method: method}
 	c := &r.corrects
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,20 +77,20 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 		return p.next
 	}
 	if c.pending == nil {
-		c.pending = map[methodKey]*pendingCorrection{}
+		c.pending = map[turns.Method]*pendingCorrection{}
 	}
 	c.pending[k] = p
 	if begin.IsZero() {
 		p.now = p.next
 	}
 	tried = p.next
-	r.flights.under.Go(func() { r.runCorrection(k, p, begin) })
+	r.flights.Under.Go(func() { r.runCorrection(k, p, begin) })
 	return tried
 }
 
 // runCorrection makes attempts, the first at next, until a correction is adopted, waits for approval or is given up, or
 // until the daemon stops.
-func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Time) {
+func (r *Runtime) runCorrection(k turns.Method, p *pendingCorrection, next time.Time) {
 	c := &r.corrects
 	for r.waitCorrection(p, next) {
 		c.mu.Lock()
@@ -123,7 +126,7 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 	if until.IsZero() {
 		return true
 	}
-	timer := time.NewTimer(max(0, until.Sub(r.o.Now())))
+	timer := time.NewTimer(max(0, until.Sub(r.env.Now())))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -135,13 +138,13 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 }
 
 // tryCorrection makes one attempt. It returns when to try again; zero means never.
-func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) time.Time {
+func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor string) time.Time {
 	release, err := r.correctAlone(ctx, k)
 	if err != nil {
-		return r.o.Now().Add(correctionTTL)
+		return r.env.Now().Add(correctionTTL)
 	}
 	defer release()
-	a, err := r.store.Artifact(ctx, k.role, k.method)
+	a, err := r.env.Store.Artifact(ctx, k.Role, k.Method)
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
@@ -163,16 +166,16 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 		Attempts: was.Attempts + 1}); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	q := correctionRequest(rec.decision.Generation)
-	if !rec.policy.RepairEnabled {
-		q.kind = provider.KindForge
+	q := correctionRequest(rec.Decision.Generation)
+	if !rec.Policy.RepairEnabled {
+		q.Kind = provider.KindForge
 	}
 	cand, failure := rec.forgeCorrection(ctx, q)
 	switch {
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
 	case ctx.Err() != nil: // interrupted: resumed after the restart
-		_ = r.setCorrection(r.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
+		_ = r.setCorrection(r.env.Within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
 	return r.correctionFailed(ctx, k, &was, *failure)
@@ -180,11 +183,11 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 
 // correctionFailed records a failed attempt and returns when to try again. An outage of the provider or a cap proves
 // nothing about the method, so it does not count as an attempt.
-func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction,
+func (r *Runtime) correctionFailed(ctx context.Context, k turns.Method, was *agent.Correction,
 	failure agent.Outcome) time.Time {
-	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
+	next := r.env.Now().Add(max(time.Second, forge.DelayOf(was.Attempts, r.policy.Load().Backoff)))
 	c := failedCorrection(was, failure, next)
-	if modelOut(&failure) {
+	if forge.ModelOut(&failure) {
 		c.Attempts = was.Attempts
 	}
 	if c.Attempts >= maxCorrections {
@@ -200,14 +203,14 @@ func (r *Runtime) unlessAway(err error, next time.Time) time.Time {
 	if err == nil || !next.IsZero() || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrGone) {
 		return next
 	}
-	return r.o.Now().Add(correctionTTL)
+	return r.env.Now().Add(correctionTTL)
 }
 
 // failedCorrection returns the correction's state after one more failed attempt.
 func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *agent.Correction {
-	message := Clip(o.ErrorType+": "+o.ErrorMessage, 400)
+	message := agent.Clip(o.ErrorType+": "+o.ErrorMessage, 400)
 	if raw, _ := o.Metadata[agent.RawMessageKey].(string); raw != "" { // callers get less detail than this
-		message = Clip(o.ErrorType+": "+raw, 400)
+		message = agent.Clip(o.ErrorType+": "+raw, 400)
 	}
 	c := &agent.Correction{State: agent.CorrectionBackingOff, Attempts: 1, LastError: &message, NextTryAt: &next}
 	if was.Pending() {
@@ -219,16 +222,16 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 // heldAlready returns the final state of a correction that needs no model: the judged answer came from an earlier
 // program, and the current one holds every example. It returns nil if a correction is needed.
 func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
-	g := rec.decision.Generation
+	g := rec.Decision.Generation
 	// The judged answer came from this very program.
-	if rec.artifact.Doubted(g.ID) {
+	if rec.Artifact.Doubted(g.ID) {
 		return nil
 	}
-	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
+	if broken := rec.ProveExamples(ctx, &proof.Candidate{Generation: *g}, false); broken != nil {
 		return nil
 	}
-	if rec.policy.ApprovalRequired && !g.Approved || rec.policy.NewReach == agent.ReachAsk &&
-		rec.artifact.AwaitsReach(g) {
+	if rec.Policy.ApprovalRequired && !g.Approved || rec.Policy.NewReach == agent.ReachAsk &&
+		rec.Artifact.AwaitsReach(g) {
 		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID,
 			ChangedAnswers: len(g.ChangedAnswers)}
 	}
@@ -237,7 +240,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 
 // forgeCorrection asks a model to correct the current program and proves the result. It returns a proved candidate or
 // the failure.
-func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
+func (rec *recovery) forgeCorrection(ctx context.Context, q forge.Request) (*forge.Candidate, *agent.Outcome) {
 	for {
 		cand, out := rec.obtain(ctx, q)
 		for _, leave := range rec.leaves {
@@ -247,45 +250,45 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		if cand == nil {
 			return nil, out
 		}
-		broken := rec.prove(ctx, cand, false, true)
+		broken := rec.Prove(ctx, &cand.Candidate, false, true)
 		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
 		// hosts.
-		if broken == nil && cand.beyond.Load() == nil {
-			broken = rec.namesUnapproved(&cand.generation)
+		if broken == nil && cand.Beyond.Load() == nil {
+			broken = namesUnapproved(&rec.Selection, &cand.Generation)
 		}
 		if broken == nil {
 			rec.repairEnded(true)
-			cand.generation.ForgeUsage = rec.trail.usage
+			cand.Generation.ForgeUsage = rec.trail.usage
 			return cand, nil
 		}
 		rec.note(*broken)
-		rec.r.noteRejected(ctx, rec.opened, cand, broken)
-		if broken.class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
-			return nil, &broken.outcome
+		rec.r.noteRejected(ctx, rec.Call, cand, broken)
+		if broken.Class != agent.ClassIntrinsic || !rec.spend(broken, q.Basis) {
+			return nil, &broken.Outcome
 		}
-		q.basis = failing{code: cand.generation.Code, checksum: cand.generation.CodeChecksum,
-			class: string(broken.class), reason: broken.outcome.ErrorType, attempt: *broken}
+		q.Basis = forge.Failing{Code: cand.Generation.Code, Checksum: cand.Generation.CodeChecksum,
+			Class: string(broken.Class), Reason: broken.Outcome.ErrorType, Attempt: *broken}
 	}
 }
 
 // correctionRequest returns the request to repair a program that gave a wrong answer.
-func correctionRequest(g *agent.Generation) forgeRequest {
+func correctionRequest(g *agent.Generation) forge.Request {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
-	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
-		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer",
-			message: prompt.Public(message)}}
+	return forge.Request{Kind: provider.KindRepair, Trigger: reasonOfCorrection, Predecessor: g, Alone: true,
+		Basis: forge.Failing{Code: g.Code, Checksum: g.CodeChecksum, Class: "wrong_answer", Reason: "wrong_answer",
+			Message: prompt.Public(message)}}
 }
 
 // ResumeCorrections queues the corrections that a stop interrupted; one that waited for its next attempt keeps waiting
 // until then. It reads every artifact. The attempts run in the background.
 func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 	for after := ""; ; {
-		tools, err := r.store.ListTools(ctx, after, 100)
+		tools, err := r.env.Store.ListTools(ctx, after, 100)
 		if err != nil || len(tools) == 0 {
 			return err
 		}
 		for _, t := range tools {
-			all, err := r.store.ListArtifacts(ctx, t.Role)
+			all, err := r.env.Store.ListArtifacts(ctx, t.Role)
 			if err != nil {
 				return err
 			}

@@ -10,16 +10,19 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // wrongly makes a method that answers 1, and a person's verdict that 2 is right; expected "" is a verdict without.
 func wrongly(t *testing.T, box *runtimetest.Box, programs []string, expected string,
-	change func(*Options)) (*Runtime, *runtimetest.Model, Reply) {
+	change func(*env.Options)) (*Runtime, *runtimetest.Model, Reply) {
 	t.Helper()
 	r, model := scripted(t, box, map[string][]string{"r.m": programs}, change)
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
@@ -110,7 +113,7 @@ func TestCorrections(t *testing.T) {
 				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
 					t.Errorf("it cost %d requests, want %d", n, tt.requests-1)
 				}
-				audit, err := r.store.Audit(t.Context(), store.AuditQuery{Limit: 1})
+				audit, err := r.env.Store.Audit(t.Context(), store.AuditQuery{Limit: 1})
 				if err != nil || len(audit) != 1 {
 					t.Fatalf("audit %+v, %v", audit, err)
 				}
@@ -122,7 +125,7 @@ func TestCorrections(t *testing.T) {
 				if c.Attempts != 1 || c.LastError == nil || !strings.HasPrefix(*c.LastError, "execution: ") ||
 					c.NextTryAt == nil || len(a.Rejections) != tt.requests-1 ||
 					!strings.Contains(string(agent.Encoded(a.Rejections[0])), "the answer must be 2, it is 1") ||
-					a.Rejections[0].Stage != stageProof {
+					a.Rejections[0].Stage != attempt.StageProof {
 					t.Errorf("the correction is %s, rejections %+v", agent.Encoded(c), a.Rejections)
 				}
 			}
@@ -144,11 +147,11 @@ func TestCorrectionIsRetried(t *testing.T) {
 				t.Fatalf("attempt %d is followed after %v, want %v", a.Correction.Attempts, next, want*time.Second)
 			}
 			r.corrects.mu.Lock()
-			tried := r.corrects.pending[methodKey{"r", "m"}].next
+			tried := r.corrects.pending[turns.Method{Role: "r", Method: "m"}].next
 			r.corrects.mu.Unlock()
 			<-tried
 		}
-		r.flights.under.Wait()
+		r.flights.Under.Wait()
 		a := artifactOf(t, r, "r", "m")
 		if c := a.Correction; c.State != agent.CorrectionFailed || c.Attempts != maxCorrections || c.LastError == nil {
 			t.Errorf("the correction is %s", agent.Encoded(c))
@@ -172,7 +175,7 @@ func TestTimerRetriesCorrection(t *testing.T) {
 		if a := artifactOf(t, r, "r", "m"); a.Correction.State != agent.CorrectionBackingOff || a.Code != "one" {
 			t.Fatalf("after the first attempt it is %s, %s serves", agent.Encoded(a.Correction), a.Code)
 		}
-		r.flights.under.Wait() // for the attempts after 10 and 30 s
+		r.flights.Under.Wait() // for the attempts after 10 and 30 s
 		a := artifactOf(t, r, "r", "m")
 		if a.Correction.State != agent.CorrectionAdopted || a.Correction.Attempts != 3 || a.Code != "two" ||
 			time.Since(began) != 30*time.Second || model.Count("r.m", "") != 4 {
@@ -197,7 +200,7 @@ func TestVerdictDuringCorrection(t *testing.T) {
 		close(model.Block)
 		<-tried
 		<-again // an attempt that began after the second verdict
-		r.flights.under.Wait()
+		r.flights.Under.Wait()
 		a := artifactOf(t, r, "r", "m")
 		if a.Correction.State != agent.CorrectionAdopted || a.Code != "three" {
 			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
@@ -236,7 +239,7 @@ func TestCorrectionOvertaken(t *testing.T) {
 			}})
 			r, _, _ = wrongly(t, box, []string{"one", "two"}, "2", nil)
 			<-r.Correct("r", "m", "ada")
-			r.flights.under.Wait()
+			r.flights.Under.Wait()
 			a := artifactOf(t, r, "r", "m")
 			if a.Correction.State != tt.state || a.Code != tt.current {
 				t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
@@ -268,7 +271,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 			first := call("m", 7)
 			g := *artifactOf(t, r, "r", "m").Current()
 			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked,
-				r.compiled.resolve(contract.Layers{Call: number}).Checked
+				r.env.Contracts.Resolve(contract.Layers{Call: number}).Checked
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Generation: &g})
 			x := example("ex_1", "2", "7")
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x,
@@ -300,7 +303,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 func TestCorrectionInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := storetest.NewMemory(time.Now)
-		over := func(o *Options) { o.Store = held }
+		over := func(o *env.Options) { o.Store = held }
 		r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", over)
 		model.Block = make(chan struct{})
 		tried := r.Correct("r", "m", "ada")
@@ -323,7 +326,7 @@ func TestCorrectionInterrupted(t *testing.T) {
 		if err := next.ResumeCorrections(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		next.flights.under.Wait()
+		next.flights.Under.Wait()
 		if a := artifactOf(t, next, "r", "m"); a.Correction.State != agent.CorrectionAdopted || a.Code != "two" {
 			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
 		}
@@ -335,7 +338,7 @@ func TestCorrectionInterrupted(t *testing.T) {
 func TestCorrectionWaitsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := storetest.NewMemory(time.Now)
-		over := func(o *Options) { o.Store = held }
+		over := func(o *env.Options) { o.Store = held }
 		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", over)
 		<-r.Correct("r", "m", "ada")
 		time.Sleep(10 * time.Second)
@@ -352,7 +355,7 @@ func TestCorrectionWaitsOverARestart(t *testing.T) {
 			t.Errorf("the model was asked %v too early", time.Until(*at))
 		}
 		time.Sleep(time.Second)
-		next.flights.under.Wait()
+		next.flights.Under.Wait()
 		if c := artifactOf(t, next, "r", "m").Correction; c.State != agent.CorrectionAdopted || c.Attempts != 2 {
 			t.Errorf("the correction is %s", agent.Encoded(c))
 		}
@@ -419,11 +422,11 @@ func TestCorrectionOutlivesAnOutage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, model, _ := wrongly(t, corrections(nil), tt.programs, "2", nil)
-				kept := &outage{Namespace: r.store, begins: tt.begins}
-				r.store = kept
+				kept := &outage{Namespace: r.env.Store, begins: tt.begins}
+				r.env.Store = kept
 				r.Correct("r", "m", "ada")
-				r.flights.under.Wait()
-				r.store = kept.Namespace
+				r.flights.Under.Wait()
+				r.env.Store = kept.Namespace
 				a := artifactOf(t, r, "r", "m")
 				if a.Correction.State != agent.CorrectionAdopted || a.Code != "two" || kept.until.IsZero() {
 					t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -14,11 +15,11 @@ const correctionTTL = 15 * time.Second
 
 // correctAlone waits until no other replica corrects the method, then excludes them until release is called. It does
 // nothing if the store is not shared.
-func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func(), err error) {
-	if !r.o.Shared {
+func (r *Runtime) correctAlone(ctx context.Context, k turns.Method) (release func(), err error) {
+	if !r.env.Shared {
 		return func() {}, nil
 	}
-	lease, err := r.store.Lease(ctx, "correction:"+k.role+"\n"+k.method,
+	lease, err := r.env.Store.Lease(ctx, "correction:"+k.Role+"\n"+k.Method,
 		store.LeaseOptions{TTL: correctionTTL, Wait: true})
 	if err != nil {
 		return nil, err
@@ -29,13 +30,13 @@ func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func()
 // Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, in this
 // replica or another, or when ctx ends. It returns nil if no attempt is running.
 func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-chan struct{}) {
-	k := methodKey{a.Role, a.MethodName}
+	k := turns.Method{Role: a.Role, Method: a.MethodName}
 	r.corrects.mu.Lock()
 	defer r.corrects.mu.Unlock()
 	if p := r.corrects.pending[k]; p != nil && p.now != nil {
 		return p.now
 	}
-	if !r.o.Shared || a.Correction == nil || a.Correction.State != agent.CorrectionRunning {
+	if !r.env.Shared || a.Correction == nil || a.Correction.State != agent.CorrectionRunning {
 		return nil
 	}
 	ended := make(chan struct{})
@@ -48,7 +49,7 @@ func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-ch
 			case <-ctx.Done():
 				return
 			}
-			if read, err := r.store.Artifact(ctx, k.role, k.method); err == nil {
+			if read, err := r.env.Store.Artifact(ctx, k.Role, k.Method); err == nil {
 				now = read
 			}
 		}

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -150,7 +152,7 @@ func (x *outside) step(ctx context.Context, q *sandbox.Request, h sandbox.Host, 
 
 // effectsRig starts a runtime over the programs, by method of the role r: in the order in which the model writes them.
 func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, written map[string][]string,
-	change func(*Options)) (*Runtime, *runtimetest.Model, func(method string, args ...any) Reply) {
+	change func(*env.Options)) (*Runtime, *runtimetest.Model, func(method string, args ...any) Reply) {
 	t.Helper()
 	byMethod := map[string][]string{}
 	for method, names := range written {
@@ -226,7 +228,7 @@ func TestEffectsAreRecorded(t *testing.T) {
 	wantEffects(t, "the log", logOf(t, r, got.CallID).BeyondManifest, effectsOfList("", "", "r.plain"))
 
 	call("fails")
-	if a, err := r.store.Artifact(t.Context(), "r", "fails"); err == nil && a.Manifest != nil {
+	if a, err := r.env.Store.Artifact(t.Context(), "r", "fails"); err == nil && a.Manifest != nil {
 		t.Errorf("a failed call made a manifest: %+v", a.Manifest)
 	}
 }
@@ -303,7 +305,7 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 			return x.program("GET http://"+x.host+"/")(ctx, q, h)
 		},
 		"new": x.program("GET http://" + x.other + "/"),
-	}, map[string][]string{"m": {"old", "new"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	}, map[string][]string{"m": {"old", "new"}}, func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	patchPolicy(t, r, `{"effects": "enforce", "new_reach": "allow", "fixtures_enabled": false}`)
 	call("m")
 	failing = true
@@ -435,7 +437,7 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	}
 	for _, res := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a,
 		Generation: a.Current()}) {
-		if res.Result != ExampleSkipped {
+		if res.Result != proof.ExampleSkipped {
 			t.Errorf("an example that writes: %+v", res)
 		}
 	}

@@ -33,8 +33,8 @@ func (s *slowSessions) CreateSession(ctx context.Context, session agent.Session,
 func TestCanceledBeforeItsSession(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	slow := &slowSessions{r.store, make(chan struct{}), make(chan struct{})}
-	r.store = slow
+	slow := &slowSessions{r.env.Store, make(chan struct{}), make(chan struct{})}
+	r.env.Store = slow
 	id, failed := ids.New("call"), make(chan error, 1)
 	go func() {
 		_, err := r.Call(t.Context(), CallRequest{CallID: id, SessionID: ids.NewSession(true), Ephemeral: true,

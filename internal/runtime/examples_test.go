@@ -7,8 +7,13 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 func TestMeets(t *testing.T) {
@@ -38,7 +43,7 @@ func TestMeets(t *testing.T) {
 		{"an error instead of the schema", number, nil, agent.Failed("none", ""), false},
 	}
 	for _, tt := range tests {
-		if got := Meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
+		if got := proof.Meets(tt.got, &agent.Example{Expect: tt.expect, Tolerance: tt.within}); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -48,7 +53,7 @@ func TestMeets(t *testing.T) {
 // if the program asks for something that was not recorded.
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
-	by := func(q sandbox.Request) string { return strings.Trim(string(rawArray(q.Args)), "[]") }
+	by := func(q sandbox.Request) string { return strings.Trim(string(jsonenc.Array(q.Args)), "[]") }
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{
 		"one": runtimetest.Returns("1"),
 		"new": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
@@ -77,11 +82,11 @@ func TestDryRuns(t *testing.T) {
 		},
 	}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
 	var examples []agent.Example
 	for i := range 8 {
 		n := string(rune('1' + i))
-		call("m", i+1)
+		invoke("m", i+1)
 		examples = append(examples, example("ex_"+n, "1", n))
 	}
 	broken := example("ex_9", "1", "9")
@@ -148,19 +153,21 @@ func TestDryRuns(t *testing.T) {
 func TestBrokenExample(t *testing.T) {
 	t.Parallel()
 	p := agent.DefaultPolicy()
-	c := &opened{policy: &p}
+	c := &call.Call{Policy: &p}
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
-	a := c.brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
-	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
-		a.hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
-		a.example != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
-		t.Errorf("got %v, %+v", a.hint, a.outcome)
+	a := proof.BrokenExample(c, &judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK,
+		Value: json.RawMessage("1")}},
+		&x)
+	if a.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
+		a.Hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
+		a.Example != "ex_1" || a.Class != agent.ClassIntrinsic || a.Outcome.ErrorType != agent.ErrExecution {
+		t.Errorf("got %v, %+v", a.Hint, a.Outcome)
 	}
 	x.Note = ""
-	a = c.brokenExample(&judged{outcome: agent.Failed("none", "there is none")}, &x)
-	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
-		t.Errorf("got %v", a.hint)
+	a = proof.BrokenExample(c, &judge.Judged{Outcome: agent.Failed("none", "there is none")}, &x)
+	if a.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is none: there is none" {
+		t.Errorf("got %v", a.Hint)
 	}
 }
 
@@ -170,12 +177,15 @@ func TestExamplesDigest(t *testing.T) {
 	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
 		Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
 	with := func(examples []agent.Example, verdicts ...agent.Verdict) string {
-		return examplesDigest(artifact(func(a *agent.Artifact) { a.Examples, a.Verdicts = examples, verdicts }))
+		return proof.ExamplesDigest(selectiontest.Artifact(func(a *agent.Artifact) {
+			a.Examples, a.Verdicts = examples,
+				verdicts
+		}))
 	}
 	one, other := example("ex_1", "1", "7"), example("ex_1", "2", "7")
 	proposed := one
 	proposed.State = agent.ExampleProposed
-	if with(nil) != "" || examplesDigest(nil) != "" || with([]agent.Example{proposed}) != "" {
+	if with(nil) != "" || proof.ExamplesDigest(nil) != "" || with([]agent.Example{proposed}) != "" {
 		t.Error("nothing has a digest")
 	}
 	all := map[string]bool{}

@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
 // exhaustedMessage is what a client gets for a call that used up its retries. It is fixed, so it reveals nothing about
@@ -25,18 +27,19 @@ const (
 // check, and an invalid_code or a panic stays as it is. Two cases get a type of their own, because their causes do not
 // concern clients: programs that the gate's policy refused, and programs that answered earlier calls differently from
 // their predecessors.
-func (rec *recovery) exhausted(a judged) agent.Outcome {
-	o := a.outcome
-	if rec.depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
+func (rec *recovery) exhausted(a judge.Judged) agent.Outcome {
+	o := a.Outcome
+	if rec.Depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
 		return o
 	}
 	public := o
 	public.ErrorMessage, public.Metadata = exhaustedMessage, map[string]any{}
 	public.Authored = false // the daemon refused to accept the error as the program's answer
 	maps.Copy(public.Metadata, o.Metadata)
-	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, Clip(o.ErrorMessage, 400)
-	switch a.stage {
-	case stageValidation:
+	public.Metadata["raw_error_type"], public.Metadata[agent.RawMessageKey] = o.ErrorType, agent.Clip(o.ErrorMessage,
+		400)
+	switch a.Stage {
+	case attempt.StageValidation:
 		public.Metadata["boundary"] = guardrailBoundary
 		public.Metadata["guardrail_class"], public.Metadata["guardrail_subtype"] = o.ErrorType,
 			guardrailSubtype(o.ErrorType)
@@ -44,11 +47,11 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 			public.ErrorType, public.Retriable = agent.ErrGuardrailExhausted,
 				agent.Retriable(agent.ErrGuardrailExhausted)
 		}
-	case stageProof:
+	case attempt.StageProof:
 		public.Metadata["boundary"] = outcomeBoundary
 		public.ErrorType, public.Retriable = agent.ErrOutcomeRepairExhausted,
 			agent.Retriable(agent.ErrOutcomeRepairExhausted)
-	case stageOutcome:
+	case attempt.StageOutcome:
 		public.Metadata["boundary"] = outcomeBoundary
 	default:
 		public.Metadata["boundary"] = executionBoundary

@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
 
 // The caller's outcome of an exhausted call depends on the stage at which its last attempt ended.
@@ -14,17 +18,18 @@ func TestExhausted(t *testing.T) {
 		name, stage, errorType string
 		want                   reply
 	}{
-		{"no Go", stageValidation, agent.ErrInvalidCode, reply{agent.ErrInvalidCode, guardrailBoundary,
+		{"no Go", attempt.StageValidation, agent.ErrInvalidCode, reply{agent.ErrInvalidCode, guardrailBoundary,
 			agent.ErrInvalidCode, "does_not_compile"}},
-		{"a forbidden import", stageValidation, agent.ErrDependencyPolicy,
+		{"a forbidden import", attempt.StageValidation, agent.ErrDependencyPolicy,
 			reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrDependencyPolicy, "import_not_allowed"}},
-		{"a foreign state", stageValidation, agent.ErrToolRegistry,
+		{"a foreign state", attempt.StageValidation, agent.ErrToolRegistry,
 			reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrToolRegistry, "foreign_state_mutation"}},
-		{"a broken fixture", stageProof, agent.ErrExecution, reply{agent.ErrOutcomeRepairExhausted, outcomeBoundary, "",
+		{"a broken fixture", attempt.StageProof, agent.ErrExecution, reply{agent.ErrOutcomeRepairExhausted,
+			outcomeBoundary, "",
 			""}},
-		{"a broken contract", stageOutcome, agent.ErrContractViolation,
+		{"a broken contract", attempt.StageOutcome, agent.ErrContractViolation,
 			reply{agent.ErrContractViolation, outcomeBoundary, "", ""}},
-		{"a panic", stageExecution, agent.ErrExecution, reply{agent.ErrExecution, executionBoundary, "", ""}},
+		{"a panic", attempt.StageExecution, agent.ErrExecution, reply{agent.ErrExecution, executionBoundary, "", ""}},
 	}
 	recoveries := map[string]trail{
 		"a repair":             {repairAttempted: true},
@@ -36,8 +41,8 @@ func TestExhausted(t *testing.T) {
 	exhaust := func(depth int, tr trail, stage, errorType string) (agent.Outcome, agent.Outcome) {
 		o := agent.Failed(errorType, "secret of the program")
 		o.Metadata = map[string]any{"detail": "index"}
-		rec := &recovery{answered: &answered{selected: selected{opened: &opened{depth: depth}}, trail: tr}}
-		return o, rec.exhausted(judged{stage: stage, outcome: o})
+		rec := &recovery{answered: &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Depth: depth}}}}, trail: tr}}
+		return o, rec.exhausted(judge.Judged{Stage: stage, Outcome: o})
 	}
 	for _, tt := range tests {
 		for what, tr := range recoveries {

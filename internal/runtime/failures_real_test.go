@@ -52,12 +52,12 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 		programs["f."+tt.name] = []string{tt.code}
 	}
 	r, _ := newRuntime(t, programs)
-	r.o.RunTimeout = time.Second
+	r.env.RunTimeout = time.Second
 	patchPolicy(t, r, `{"guardrail_recovery_budget": 0, "execution_repair_budget": 0}`)
 	_, call := conversation(t, r, SessionRequest{Role: "f"})
 	for _, tt := range tests {
 		got := call(tt.name)
-		v, err := r.store.Call(t.Context(), got.CallID)
+		v, err := r.env.Store.Call(t.Context(), got.CallID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 func TestRefusedProgramIsLoggedOnce(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.m": {"package tool\n\nfunc Walk() {}\n"}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
-	v, err := r.store.Call(t.Context(), call("m").CallID)
+	v, err := r.env.Store.Call(t.Context(), call("m").CallID)
 	if err != nil || len(v.Log.AttemptFailures) != 2 {
 		t.Errorf("the log has %d refused programs (%v), want 2: the first one and its repair",
 			len(v.Log.AttemptFailures), err)

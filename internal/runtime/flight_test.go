@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -16,15 +17,15 @@ import (
 // A flight ends for nobody while one of its users is left, and for good with the last.
 func TestLeaveFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fs flights
+		var fs forge.Flights
 		var ended error
-		forge := func(ctx context.Context, _ *meter) forgeResult {
+		forge := func(ctx context.Context, _ *forge.Meter) forge.Result {
 			<-ctx.Done()
 			ended = context.Cause(ctx)
-			return forgeResult{last: "left"}
+			return forge.Result{Last: "left"}
 		}
-		one, leads, leaveOne := fs.join(t.Context(), "key", forge)
-		two, leadsToo, leaveTwo := fs.join(t.Context(), "key", forge)
+		one, leads, leaveOne := fs.Join(t.Context(), "key", forge)
+		two, leadsToo, leaveTwo := fs.Join(t.Context(), "key", forge)
 		if one != two || !leads || leadsToo {
 			t.Fatalf("the second did not join: leaders %v and %v", leads, leadsToo)
 		}
@@ -39,17 +40,17 @@ func TestLeaveFlight(t *testing.T) {
 		if !errors.Is(ended, interrupt.ErrCanceled) {
 			t.Errorf("the flight ended with %v", ended)
 		}
-		if res, ok := one.wait(t.Context()); !ok || res.last != "left" {
+		if res, ok := one.Wait(t.Context()); !ok || res.Last != "left" {
 			t.Errorf("the result is %+v, %v", res, ok)
 		}
-		_, leads, leave := fs.join(t.Context(), "key", forge)
+		_, leads, leave := fs.Join(t.Context(), "key", forge)
 		if !leads {
 			t.Error("a flight that everybody left was joined")
 		}
 		leave()
-		fs.under.Wait()
-		if len(fs.all) != 0 {
-			t.Errorf("%d flights are remembered", len(fs.all))
+		fs.Under.Wait()
+		if len(fs.All) != 0 {
+			t.Errorf("%d flights are remembered", len(fs.All))
 		}
 	})
 }
@@ -57,20 +58,20 @@ func TestLeaveFlight(t *testing.T) {
 // A user that is interrupted gets no result; the flight's own end is that of the daemon.
 func TestWaitForFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fs flights
+		var fs forge.Flights
 		life, end := context.WithCancelCause(t.Context())
-		fl, _, leave := fs.join(life, "key", func(ctx context.Context, _ *meter) forgeResult {
+		fl, _, leave := fs.Join(life, "key", func(ctx context.Context, _ *forge.Meter) forge.Result {
 			<-ctx.Done()
-			return forgeResult{last: context.Cause(ctx).Error()}
+			return forge.Result{Last: context.Cause(ctx).Error()}
 		})
 		defer leave()
 		gone, hangUp := context.WithCancel(t.Context())
 		hangUp()
-		if _, ok := fl.wait(gone); ok {
+		if _, ok := fl.Wait(gone); ok {
 			t.Error("a user that is gone got a result")
 		}
 		end(interrupt.ErrShutdown)
-		if res, ok := fl.wait(t.Context()); !ok || res.last != interrupt.ErrShutdown.Error() {
+		if res, ok := fl.Wait(t.Context()); !ok || res.Last != interrupt.ErrShutdown.Error() {
 			t.Errorf("the flight ended with %+v, %v", res, ok)
 		}
 	})
@@ -121,15 +122,15 @@ func TestSharedPrograms(t *testing.T) {
 				if n := model.Count("r.m", ""); n != tt.requests || asked != int64(tt.requests) {
 					t.Errorf("%d requests, and the calls report %d, want %d", n, asked, tt.requests)
 				}
-				a, err := r.store.Artifact(t.Context(), "r", "m")
+				a, err := r.env.Store.Artifact(t.Context(), "r", "m")
 				if err != nil {
 					t.Fatal(err)
 				}
 				if g := a.Current(); g.SuccessCount != int64(tt.kept) || g.Cacheable != tt.facts.UsesArgs {
 					t.Errorf("the stored program has %d successes, cacheable %v", g.SuccessCount, g.Cacheable)
 				}
-				if len(r.flights.all) != 0 {
-					t.Errorf("%d flights are remembered", len(r.flights.all))
+				if len(r.flights.All) != 0 {
+					t.Errorf("%d flights are remembered", len(r.flights.All))
 				}
 			})
 		})

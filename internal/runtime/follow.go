@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -34,10 +35,10 @@ type follower struct {
 // shared store is followed all the time, an unshared one only while the event feed has readers.
 func (r *Runtime) follow() (stop func(), err error) {
 	// the policy may have changed since New read it
-	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.o.Shared}
+	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.env.Shared}
 	// Fill wake before Watch, while there is surely room: run then starts with a check of the policy.
 	f.wake <- struct{}{}
-	end, err := r.o.Store.Watch("", f.note)
+	end, err := r.env.Options.Store.Watch("", f.note)
 	if err != nil {
 		return nil, fmt.Errorf("follow the store: %w", err)
 	}
@@ -52,7 +53,7 @@ func (r *Runtime) follow() (stop func(), err error) {
 
 // note receives a change from the store. It does not block.
 func (f *follower) note(c store.Change) {
-	if c.Namespace != f.r.o.Namespace && c.Kind != store.ChangedUnseen {
+	if c.Namespace != f.r.env.Namespace && c.Kind != store.ChangedUnseen {
 		return
 	}
 	f.mu.Lock()
@@ -62,11 +63,11 @@ func (f *follower) note(c store.Change) {
 	case c.Kind == store.ChangedUnseen:
 		f.policy = true
 		f.r.feed.Lose()
-		f.r.backoffs.clearAll()
+		f.r.backoffs.ClearAll()
 	case c.Kind == store.ChangedPolicy:
 		f.policy = true
 	case c.Kind == store.ChangedArtifact && c.Operated: // forget the failures of calls that did not see the operation
-		f.r.backoffs.clearBefore(methodKey{c.Role, c.Method}, c.Revision)
+		f.r.backoffs.ClearBefore(turns.Method{Role: c.Role, Method: c.Method}, c.Revision)
 		return
 	case c.Kind == store.ChangedCall && f.called(c):
 	default:
@@ -80,7 +81,7 @@ func (f *follower) note(c store.Change) {
 
 // called records a call and reports whether it needs the follower's goroutine. The caller holds mu.
 func (f *follower) called(c store.Change) bool {
-	spent := f.r.o.Shared && c.Log != nil && c.Log.Usage.ModelRequests > 0
+	spent := f.r.env.Shared && c.Log != nil && c.Log.Usage.ModelRequests > 0
 	f.spent = f.spent || spent
 	if f.r.feed.Read() && len(f.calls) < maxFollowed {
 		f.calls = append(f.calls, c)
@@ -103,7 +104,7 @@ func (f *follower) run(ctx context.Context) {
 		case <-f.wake:
 		case <-account:
 			account = nil
-			f.r.o.Spend.Follow(ctx)
+			f.r.env.Spend.Follow(ctx)
 			continue
 		case <-ctx.Done():
 			return
@@ -142,13 +143,13 @@ func (f *follower) again() {
 
 // announce shows calls to the readers of the event feed once they are durable.
 func (f *follower) announce(ctx context.Context, calls []store.Change) {
-	if err := f.r.o.Store.Settled(); err != nil {
+	if err := f.r.env.Options.Store.Settled(); err != nil {
 		f.r.feed.Lose() // readers catch up from the store, and see what was kept
 		return
 	}
 	for _, c := range calls {
 		if c.Log == nil {
-			was, err := f.r.store.Call(ctx, c.CallID)
+			was, err := f.r.env.Store.Call(ctx, c.CallID)
 			if err != nil {
 				f.r.feed.Lose()
 				continue
@@ -163,9 +164,9 @@ func (f *follower) announce(ctx context.Context, calls []store.Change) {
 func (r *Runtime) followPolicy(ctx context.Context) error {
 	r.policyMu.Lock()
 	defer r.policyMu.Unlock()
-	p, revision, err := r.store.Policy(ctx)
+	p, revision, err := r.env.Store.Policy(ctx)
 	if err != nil {
-		r.o.Logger.Error().Err(err).Msg(
+		r.env.Logger.Error().Err(err).Msg(
 			"the policy that another replica changed could not be read; the one before stays in force")
 		return err
 	}

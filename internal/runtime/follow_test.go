@@ -10,9 +10,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -65,12 +68,13 @@ func TestOperationsElsewhere(t *testing.T) {
 func TestCorrectionsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory(time.Now)
-		shared := func(o *Options) { o.Store, o.Shared = s, true }
+		shared := func(o *env.Options) { o.Store, o.Shared = s, true }
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
-			b.backoffs.failed(backoffKey{methodKey: methodKey{"r", method}},
-				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.o.Now(), b.Policy().Backoff)
+			b.backoffs.Failed(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
+				forge.Lapse{ErrorType: agent.ErrExecution, Message: "boom", Owner: "ann"}, nil, b.env.Now(),
+				b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
 		synctest.Wait()
@@ -78,7 +82,8 @@ func TestCorrectionsElsewhere(t *testing.T) {
 			t.Fatalf("the correction is %s", agent.Encoded(c))
 		}
 		for method, want := range map[string]bool{"m": false, "other": true} {
-			if _, waits := b.backoffs.waiting(backoffKey{methodKey: methodKey{"r", method}}, b.o.Now()); waits != want {
+			if _, waits := b.backoffs.Waiting(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
+				b.env.Now()); waits != want {
 				t.Errorf("%s waits: %v, want %v", method, waits, want)
 			}
 		}
@@ -104,7 +109,7 @@ func TestSpendingElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}},
-				func(o *Options) { o.Store, o.Shared, o.Spend = s, true, account })
+				func(o *env.Options) { o.Store, o.Shared, o.Spend = s, true, account })
 			return r, account
 		}
 		a, spends := replica(zerolog.Nop())

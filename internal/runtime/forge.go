@@ -5,39 +5,15 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
-
-// failing describes the program that the model is asked to repair.
-type failing struct {
-	code, checksum string
-	class          string       // intrinsic, adaptive, stale, degraded, unproven
-	reason         string       // from the trigger: an error type, or a selection's reason
-	message        prompt.Quote // zero means the attempt's error
-	attempt        judged       // zero if nothing ran
-}
-
-// failure returns the prompt's description of the failure.
-func (c *opened) failure(f *failing) []prompt.Quote {
-	message := f.message
-	if message == (prompt.Quote{}) {
-		message = c.mine(f.attempt.outcome.ErrorType + ": " + f.attempt.outcome.ErrorMessage)
-	}
-	return []prompt.Quote{message, f.attempt.hint}
-}
-
-// A forgeRequest describes the program to forge.
-type forgeRequest struct {
-	kind        string // provider.KindForge or KindRepair
-	trigger     string
-	basis       failing           // the program to repair
-	predecessor *agent.Generation // the program that would be replaced; nil for the first program
-	alone       bool              // not shared with other calls
-	// the predecessor is shown, because a person changed the method's purpose since it was made
-	recheck bool
-}
 
 // budgetExhausted is the trigger of a program that replaces one whose repair budget is used up.
 const budgetExhausted = "regenerate:budget_exhausted"
@@ -48,37 +24,37 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	switch {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
-	case reason == ReasonCorrection:
+	case reason == selection.ReasonCorrection:
 		return reasonOfCorrection
-	case reason == ReasonRequested:
+	case reason == selection.ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
-	case repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
+	case selection.Repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
 		return budgetExhausted
 	}
 	return "regenerate:" + reason
 }
 
 // repair requests a repair of the generation and runs it. If the repair fails, the same call forges a new program.
-func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
-	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why,
-		predecessor: g})
+func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why forge.Failing) agent.Outcome {
+	cand, out := rec.obtain(ctx, forge.Request{Kind: provider.KindRepair, Trigger: "repair:" + why.Reason, Basis: why,
+		Predecessor: g})
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
 	}
-	if why.attempt.id != "" {
-		rec.trail.countRepair(why.attempt.stage)
+	if why.Attempt.ID != "" {
+		rec.trail.countRepair(why.Attempt.Stage)
 	}
 	j := rec.tryCandidate(ctx, cand)
-	if j.id == "" {
+	if j.ID == "" {
 		return rec.keepUnapproved(cand)
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
-	if j.served() {
+	if j.Served() {
 		return rec.adoptRepair(ctx, cand, j)
 	}
 	rec.note(j)
-	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
-	if j.overran {
+	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
+	if j.Overran {
 		return rec.keep(j)
 	}
 	return rec.replace(ctx, g, "regenerate:repair_failed", j)
@@ -87,64 +63,68 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 // adoptRepair adopts a successful repair. If the program returned an authored error and reproduced no fixture, nothing
 // shows that the fault is repaired. In that case the predecessor stays, and the repair counts against the budget, which
 // bounds the chain. An outage or an interruption counts neither way.
-func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged) agent.Outcome {
+func (rec *recovery) adoptRepair(ctx context.Context, cand *forge.Candidate, j judge.Judged) agent.Outcome {
 	o := rec.adoptOrDrop(ctx, cand, j)
-	if rec.adopting == nil && j.class == agent.ClassAuthored && !rec.reused {
-		rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, j})
+	if rec.adopting == nil && j.Class == agent.ClassAuthored && !rec.reused {
+		rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
 	}
 	return o
 }
 
 // noRepair continues after no repaired program could be obtained. A failing provider or an interruption ends the call,
 // because it proves nothing about the program. If the gate refused the programs, the repair has failed.
-func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
+func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why forge.Failing,
+	out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
-		if why.attempt.id != "" && modelOut(out) {
+		if why.Attempt.ID != "" && forge.ModelOut(out) {
 			rec.outage = true
-			o := rec.keep(why.attempt)
-			o.Metadata = with(o.Metadata, "repair_error", out.ErrorMessage)
+			o := rec.keep(why.Attempt)
+			o.Metadata = judge.With(o.Metadata, "repair_error", out.ErrorMessage)
 			return o
 		}
 		return *out
 	}
-	rec.repairFailed(rejected{"repair:" + why.reason, rec.trail.refused, judged{stage: stageValidation, outcome: *out}})
-	return rec.replace(ctx, g, "regenerate:repair_failed", why.attempt)
+	rec.repairFailed(rejected{"repair:" + why.Reason, rec.trail.refused, judge.Judged{Stage: attempt.StageValidation,
+		Outcome: *out}})
+	return rec.replace(ctx, g, "regenerate:repair_failed", why.Attempt)
 }
 
 // rejected is a program that was forged to replace a generation but was not adopted, with the attempt that showed why.
 type rejected struct {
 	trigger, checksum string
-	attempt           judged
+	attempt           judge.Judged
 }
 
 // reject records the program in its artifact, if there is one.
 func (rec *recovery) reject(r rejected, repairFailed bool) {
-	if rec.artifact == nil {
+	if rec.Artifact == nil {
 		return
 	}
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed,
-		Rejected: rec.rejection(r, rec.started)}
-	if policyBreach(r.attempt.outcome.ErrorType) && !rec.underSwitch() {
+	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, RepairFailed: repairFailed,
+		Rejected: rejectionOf(rec.Call, r, rec.Started)}
+	if policyBreach(r.attempt.Outcome.ErrorType) && !rec.UnderSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates count it
 	}
 	rec.changes = append(rec.changes, change)
 }
 
-// rejection returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
+// rejectionOf returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
 // owner.
-func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
-	o := r.attempt.outcome
-	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
-		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
-		Hint: Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture,
-		Example: r.attempt.example}
+func rejectionOf(c *call.Call, r rejected, at time.Time) *agent.Rejection {
+	o := r.attempt.Outcome
+	return &agent.Rejection{At: at, CallID: c.ID, Owner: agent.LoggedOwner(c.Reader()), Trigger: r.trigger,
+		CodeChecksum: r.checksum, Stage: r.attempt.Stage, Reason: agent.Clip(c.Mask(o.ErrorType+": "+o.ErrorMessage),
+			400),
+		Hint: agent.Clip(c.Mask(r.attempt.Hint.For(c.Reader())), 1200), Fixture: r.attempt.Fixture,
+		Example: r.attempt.Example}
 }
 
 func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
 
 // replace forges a program to replace a generation that could not be repaired.
-func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string, last judged) agent.Outcome {
-	if last.outcome.ErrorType != "" {
+func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string,
+	last judge.Judged) agent.Outcome {
+	if last.Outcome.ErrorType != "" {
 		rec.trail.feedback = true
 	}
 	return rec.forge(ctx, g, trigger)
@@ -152,15 +132,15 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 
 // forge asks a model for a new program and runs it. A failing program is repaired within the call's retry budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
-	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(),
-		recheck: rec.decision.Reason == ReasonPurposeChanged}
+	q := forge.Request{Kind: provider.KindForge, Trigger: trigger, Predecessor: predecessor, Alone: rec.Alone(),
+		Recheck: rec.Decision.Reason == selection.ReasonPurposeChanged}
 	for {
 		cand, out := rec.obtain(ctx, q)
 		switch {
 		case cand == nil:
 			return rec.noProgram(trigger, out)
-		case cand.existing != nil:
-			rec.selected = rec.of(cand.existing) // select again: this call may have arguments that the other one lacked
+		case cand.Existing != nil:
+			rec.selected = rec.of(cand.Existing) // select again: this call may have arguments that the other one lacked
 			return rec.follow(ctx)
 		}
 		j, answer := rec.tryForged(ctx, cand)
@@ -168,37 +148,37 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 			return *answer
 		}
 		rec.note(j)
-		rec.reject(rejected{trigger, cand.generation.CodeChecksum, j}, false)
-		if j.overran || !rec.spend(&j, q.basis) {
-			rec.countExhaustion(j.stage)
+		rec.reject(rejected{trigger, cand.Generation.CodeChecksum, j}, false)
+		if j.Overran || !rec.spend(&j, q.Basis) {
+			rec.countExhaustion(j.Stage)
 			rec.keep(j)
 			return rec.exhausted(j)
 		}
 		rec.trail.feedback = true
-		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone,
-			basis: failing{code: cand.generation.Code,
-				checksum: cand.generation.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType,
-				attempt: j}}
+		q = forge.Request{Kind: provider.KindRepair, Trigger: trigger, Predecessor: predecessor, Alone: q.Alone,
+			Basis: forge.Failing{Code: cand.Generation.Code,
+				Checksum: cand.Generation.CodeChecksum, Class: string(j.Class), Reason: j.Outcome.ErrorType,
+				Attempt: j}}
 	}
 }
 
 // tryForged tries the model's reply. It returns the answer if the reply serves, otherwise the attempt that shows why it
 // does not.
-func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, answer *agent.Outcome) {
+func (rec *recovery) tryForged(ctx context.Context, cand *forge.Candidate) (j judge.Judged, answer *agent.Outcome) {
 	var o agent.Outcome
 	switch j = rec.tryKept(ctx, cand); {
-	case cand.keeps && j.id == "":
+	case cand.Keeps && j.ID == "":
 		o = rec.keepProgram(ctx, cand)
-	case cand.keeps && j.served(): // interrupted
+	case cand.Keeps && j.Served(): // interrupted
 		o = rec.keep(j)
-	case cand.keeps:
+	case cand.Keeps:
 		return j, nil
 	default:
-		if j = rec.tryCandidate(ctx, cand); j.id == "" {
+		if j = rec.tryCandidate(ctx, cand); j.ID == "" {
 			o = rec.keepUnapproved(cand)
 			break
 		}
-		if rec.ranCandidate(agent.SourceGenerated, cand, j); !j.served() {
+		if rec.ranCandidate(agent.SourceGenerated, cand, j); !j.Served() {
 			return j, nil
 		}
 		o = rec.adoptOrDrop(ctx, cand, j)
@@ -211,53 +191,37 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 	if rec.class != agent.ClassIntrinsic {
 		return *out
 	}
-	refused := judged{stage: stageValidation, outcome: *out}
+	refused := judge.Judged{Stage: attempt.StageValidation, Outcome: *out}
 	rec.reject(rejected{trigger, rec.trail.refused, refused}, false)
 	return rec.exhausted(refused)
 }
 
 // countExhaustion records in the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
-	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled && !rec.underSwitch() {
-		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+	if rec.Artifact != nil && stage == attempt.StageOutcome && rec.Policy.RepairEnabled && !rec.UnderSwitch() {
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }
 
-// alone reports whether the program is for this call only: a switch demands a new program each time, or the method's
-// programs answer a single question each.
-func (s *selected) alone() bool {
-	switch s.decision.Reason {
-	case ReasonDispatch, ReasonNotCacheable:
-		return true
-	}
-	return s.switchedOff() || s.dispatch()
-}
-
-// personAsked reports whether a person requested the program, by a regeneration or by a verdict. Such a program may
-// answer differently from its predecessor.
-func (s *selected) personAsked() bool {
-	return s.decision.Reason == ReasonRequested || s.decision.Reason == ReasonCorrection
-}
-
 // tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
 // a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
-func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
-	if broken := rec.prove(ctx, cand, rec.adaptive, rec.personAsked()); broken != nil {
+func (rec *recovery) tryCandidate(ctx context.Context, cand *forge.Candidate) judge.Judged {
+	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, rec.PersonAsked()); broken != nil {
 		return *broken
 	}
-	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
-		return judged{}
+	if rec.Policy.ApprovalRequired || cand.Beyond.Load() != nil || len(cand.Proof.Breaks) > 0 {
+		return judge.Judged{}
 	}
-	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
-		"checksum": cand.generation.CodeChecksum})
-	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
-	if cand.wentBeyond(j.guard) {
-		return judged{}
+	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.Generation.Trigger,
+		"checksum": cand.Generation.CodeChecksum})
+	j := rec.try(ctx, &cand.Generation, proof.GuardOfCandidate(&rec.Selection, &cand.Candidate))
+	if cand.WentBeyond(j.Guard) {
+		return judge.Judged{}
 	}
 	// the program was written for this very call
-	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) {
-		j.class, j.hint = agent.ClassIntrinsic, rec.mine(j.unread()+" to this program. The call gives them.")
+	if j.Misnamed() && (!j.Misfit || cand.Generation.Trigger == forge.Widening) {
+		j.Class, j.Hint = agent.ClassIntrinsic, rec.Mine(j.Unread()+" to this program. The call gives them.")
 	}
 	return j
 }

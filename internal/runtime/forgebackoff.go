@@ -2,43 +2,47 @@ package runtime
 
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 // ForgetFailures lets the method be forged again at once, because a person's operation on it is a new beginning. If
 // replicas share the store, the others learn of the operation from the change feed.
 func (r *Runtime) ForgetFailures(role, method string) {
-	r.backoffs.clearMethod(methodKey{role, method})
+	r.backoffs.ClearMethod(turns.Method{Role: role, Method: method})
 }
 
-// backoffKey returns the key under which failures to forge for this call count.
-func (s *selected) backoffKey() backoffKey {
-	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
+// keyOfBackoff returns the key under which failures to forge for this call count.
+func keyOfBackoff(s *call.Selection) forge.BackoffKey {
+	k := forge.BackoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, Checked: s.Terms.Checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
-	if s.decision.Reason == ReasonPurposeChanged {
-		k.words = s.terms.registeredWords()
+	if s.Decision.Reason == selection.ReasonPurposeChanged {
+		k.Words = s.Terms.RegisteredWords()
 	}
 	return k
 }
 
 // backingOff returns the delay during which this call must not forge. It returns false if there is none, or if a held
 // candidate may run.
-func (s *selected) backingOff() (backoff, bool) {
-	if s.alone() {
-		return backoff{}, false
+func (s *selected) backingOff() (forge.Backoff, bool) {
+	if s.Alone() {
+		return forge.Backoff{}, false
 	}
-	wait, yes := s.r.backoffs.waiting(s.backoffKey(), s.r.o.Now())
-	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
+	wait, yes := s.r.backoffs.Waiting(keyOfBackoff(&s.Selection), s.Env.Now())
+	return wait, yes && wait.Candidate == nil && !outwaits(&s.Selection, wait)
 }
 
 // triedBefore returns the outcome of a call during the delay after a failed forge. It reveals nothing about other
 // callers' requests.
-func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
-	errorType := wait.errorType
-	if wait.owner != rec.reader() {
-		errorType = rec.namedType(errorType)
+func (rec *recovery) triedBefore(wait forge.Backoff) agent.Outcome {
+	errorType := wait.ErrorType
+	if wait.Owner != rec.Reader() {
+		errorType = rec.NamedType(errorType)
 	}
 	o := agent.Failed(errorType, "no program could be had for this method a moment ago; it is tried again later")
-	o.Metadata = map[string]any{"retry_after_ms": wait.until.Sub(rec.r.o.Now()).Milliseconds()}
+	o.Metadata = map[string]any{"retry_after_ms": wait.Until.Sub(rec.Env.Now()).Milliseconds()}
 	o.Retriable = true
 	rec.class = agent.ClassIntrinsic
 	return o
@@ -54,22 +58,22 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 // approval.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
-	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
+	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.Unallowed)
 	switch {
 	case rec.slow:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader(), waited: rec.patience()})
-	case rec.decision.Reason == ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
-		rec.pause(lapse{errorType: o.ErrorType, owner: rec.reader()})
-	case rec.alone(), rec.outage:
+		rec.pause(forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader(), Waited: rec.Patience()})
+	case rec.Decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
+		rec.pause(forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()})
+	case rec.Alone(), rec.outage:
 	case rec.adopting != nil && rec.adopting.proven():
 		rec.clearBackoff()
 	case !forged || o.OK():
-	case honest && rec.adopting == nil && rec.fresh.generation.Cacheable:
+	case honest && rec.adopting == nil && rec.fresh.Generation.Cacheable:
 		rec.holdHonest(o)
-	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
+	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.Generation.Cacheable:
 		rec.holdThrough(o)
 	// no backoff: the program cannot answer other inputs, so each call forges
-	case honest && rec.fresh.predecessor == nil && rec.adopting == nil:
+	case honest && rec.fresh.Predecessor == nil && rec.adopting == nil:
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
 	}
@@ -79,93 +83,95 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 // holdHonest holds a candidate that gave an honest error: a person may allow what it lacks, or the error may be the
 // right answer.
 func (rec *recovery) holdHonest(o agent.Outcome) {
-	rec.fresh.charge(rec.trail.usage)
-	if rec.last.unallowed {
-		rec.fresh.unallowed.Store(true)
+	rec.fresh.Charge(rec.trail.usage)
+	if rec.last.Unallowed {
+		rec.fresh.Unallowed.Store(true)
 	}
-	if rec.fresh.predecessor == nil && rec.last.outcome.ErrorType == agent.ErrWrongToolBoundary {
-		rec.fresh.answers.Store(true)
+	if rec.fresh.Predecessor == nil && rec.last.Outcome.ErrorType == agent.ErrWrongToolBoundary {
+		rec.fresh.Answers.Store(true)
 	}
 	rec.forgeFailed(o, rec.fresh)
 }
 
 // pause delays the next attempt without counting a failure.
-func (rec *recovery) pause(last lapse) {
-	rec.r.backoffs.pause(rec.backoffKey(), last, rec.r.o.Now(), rec.policy.Backoff)
+func (rec *recovery) pause(last forge.Lapse) {
+	rec.r.backoffs.Pause(keyOfBackoff(&rec.Selection), last, rec.Env.Now(), rec.Policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
 // If calls share a program, only the call that requested it counts it.
 func (rec *recovery) clearBackoff() {
 	if !rec.patches() || rec.reused {
-		rec.r.backoffs.clear(rec.backoffKey())
+		rec.r.backoffs.Clear(keyOfBackoff(&rec.Selection))
 		return
 	}
 	if rec.trail.requested == 0 {
 		return
 	}
-	failed := lapse{errorType: agent.ErrExecution, owner: rec.reader()}
+	failed := forge.Lapse{ErrorType: agent.ErrExecution, Owner: rec.Reader()}
 	if len(rec.trail.failures) > 0 { // the failure of the replaced program
-		failed.errorType = rec.trail.failures[0].ErrorType
+		failed.ErrorType = rec.trail.failures[0].ErrorType
 	}
-	lasted := rec.decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.patched(rec.backoffKey(), failed, lasted, rec.r.o.Now(), rec.policy)
-	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
+	lasted := rec.Decision.Generation.SuccessCount >= agent.Window
+	rec.r.backoffs.Patched(keyOfBackoff(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
+	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 }
 
 // patches reports whether the new program is a patch: it replaces one that failed.
 func (rec *recovery) patches() bool {
-	d := &rec.decision
-	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == ReasonDegraded ||
-		d.Reason == ReasonUnproven)
+	d := &rec.Decision
+	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == selection.ReasonDegraded ||
+		d.Reason == selection.ReasonUnproven)
 }
 
 // proven reports whether more than an honest error speaks for the candidate. A first generation counts as proven,
 // because it has no predecessor that it could be worse than.
 func (a *adoption) proven() bool {
-	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 ||
-		a.candidate.predecessor == nil
+	return a.attempt.Class != agent.ClassAuthored || a.attempt.PassedOn || len(a.candidate.Proof.Kept) > 0 ||
+		a.candidate.Predecessor == nil
 }
 
 // forgeFailed delays the next attempt. If a person asked for the program, the artifact records the failure. cand,
 // unless nil, runs during the delay.
-func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
+func (rec *recovery) forgeFailed(o agent.Outcome, cand *forge.Candidate) {
 	// mask secrets: another call's model request may show it
-	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata)
-	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
-		owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
-	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
-	if !rec.personAsked() || rec.artifact == nil {
+	o.ErrorMessage, o.Metadata = rec.Mask(o.ErrorMessage), rec.MaskData(o.Metadata)
+	until := rec.r.backoffs.Failed(keyOfBackoff(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType,
+		Message: o.ErrorMessage,
+		Owner:   rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
+	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	if !rec.PersonAsked() || rec.Artifact == nil {
 		return
 	}
-	c := failedCorrection(rec.artifact.Correction, o, until)
-	if rec.decision.Reason == ReasonCorrection && c.Attempts >= maxCorrections {
+	c := failedCorrection(rec.Artifact.Correction, o, until)
+	if rec.Decision.Reason == selection.ReasonCorrection && c.Attempts >= maxCorrections {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
-	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Correction: c})
 }
 
 // holdThrough lets the calls of the delay run the candidate, whose source failed. The message is left out, because the
 // failure must not be shown as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
-	rec.fresh.charge(rec.trail.usage)
-	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh,
-		rec.r.o.Now(), rec.policy.Backoff)
-	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
+	rec.fresh.Charge(rec.trail.usage)
+	rec.r.backoffs.Failed(keyOfBackoff(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()},
+		rec.fresh,
+		rec.Env.Now(), rec.Policy.Backoff)
+	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
 }
 
 // heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, and nil
 // otherwise. The candidate must fit the request, the method's registered wording must not have changed, and its proof
 // must still hold. A call gets it once.
-func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
-	if q.alone || rec.reused {
+func (rec *recovery) heldCandidate(q forge.Request) *forge.Candidate {
+	if q.Alone || rec.reused {
 		return nil
 	}
-	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.r.o.Now())
-	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) ||
-		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
-		!cand.proof.holds(cand.predecessor, rec.artifact) {
+	cand := rec.r.backoffs.Held(keyOfBackoff(&rec.Selection), rec.Terms.Fingerprint, rec.Env.Now())
+	if cand == nil || cand.Generation.Reworded(rec.Terms.RegisteredWords()) ||
+		idOf(cand.Predecessor) != idOf(q.Predecessor) || cand.Generation.CodeChecksum == q.Basis.Checksum ||
+		!cand.Proof.Holds(cand.Predecessor, rec.Artifact) {
 		return nil
 	}
 	rec.reused = true
@@ -178,11 +184,4 @@ func idOf(g *agent.Generation) string {
 		return ""
 	}
 	return g.ID
-}
-
-// holds reports whether the proof passed and covers the artifact's current examples and fixtures.
-func (p *proof) holds(predecessor *agent.Generation, now *agent.Artifact) bool {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
-	return p.done && p.broken == nil && examplesDigest(now) == p.examples && !p.unseen(predecessor, now)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/fair"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 )
 
@@ -20,7 +21,7 @@ func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"long": runtimetest.Returns(`"` +
 			strings.Repeat("a", 5000) + `"`)}}
 		r, _ := scripted(t, box, map[string][]string{"r.long": {"long"}},
-			func(o *Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
+			func(o *env.Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
 		s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Owner: "ann"})
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +51,7 @@ func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 		}
 		heavy.Leave(owner, 1000)
 		got := <-done
-		if kept, err := r.store.Call(t.Context(), got.CallID); err != nil || kept.Log.OutcomeStatus == "" {
+		if kept, err := r.env.Store.Call(t.Context(), got.CallID); err != nil || kept.Log.OutcomeStatus == "" {
 			t.Errorf("the call is not stored: %+v, %v", kept.Log, err)
 		}
 		if err := heavy.Enter(t.Context(), owner, 1000); err != nil {

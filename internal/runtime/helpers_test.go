@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -49,27 +50,28 @@ func patchPolicy(t *testing.T, r *Runtime, patch string) {
 // newRuntime starts a runtime over a memory store, real runners and the scripted model.
 func newRuntime(t *testing.T, programs map[string][]string) (*Runtime, *runtimetest.Model) {
 	t.Helper()
-	return newRuntimeWith(t, programs, func(*Options) {})
+	return newRuntimeWith(t, programs, func(*env.Options) {})
 }
 
 // newRuntimeWith is newRuntime with changed options.
-func newRuntimeWith(t *testing.T, programs map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model) {
+func newRuntimeWith(t *testing.T, programs map[string][]string, change func(*env.Options)) (*Runtime,
+	*runtimetest.Model) {
 	t.Helper()
 	return startRuntime(t, runtimetest.CompilingPool(t), programs, change)
 }
 
 // scripted starts a runtime whose programs are Go functions: no process is started.
 func scripted(t *testing.T, box *runtimetest.Box, programs map[string][]string,
-	change func(*Options)) (*Runtime, *runtimetest.Model) {
+	change func(*env.Options)) (*Runtime, *runtimetest.Model) {
 	t.Helper()
 	return startRuntime(t, box, programs, change)
 }
 
 func startRuntime(t *testing.T, box sandbox.Sandbox, programs map[string][]string,
-	change func(*Options)) (*Runtime, *runtimetest.Model) {
+	change func(*env.Options)) (*Runtime, *runtimetest.Model) {
 	t.Helper()
 	model := &runtimetest.Model{Programs: programs}
-	o := DefaultOptions()
+	o := env.DefaultOptions()
 	o.Store, o.Sandbox, o.Provider = storetest.NewMemory(time.Now), box, model
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
@@ -140,13 +142,13 @@ func wantReply(t *testing.T, what string, got Reply, want string) {
 // operate applies a change to the method's artifact, as an operation of a person does.
 func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artifact {
 	t.Helper()
-	a, err := r.store.Artifact(t.Context(), change.Role, change.MethodName)
+	a, err := r.env.Store.Artifact(t.Context(), change.Role, change.MethodName)
 	revision := int64(0)
 	if err == nil {
 		revision = a.Revision
 	}
-	change.At = r.o.Now()
-	a, err = r.store.ChangeArtifact(t.Context(), revision, change,
+	change.At = r.env.Now()
+	a, err = r.env.Store.ChangeArtifact(t.Context(), revision, change,
 		&agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -47,14 +49,14 @@ func historyOf(t *testing.T, r *Runtime, session string) (out []agent.Record) {
 // Nested calls as a program sees them: shapes are recorded, budgets end them, and the root call pays.
 func TestNestedCall(t *testing.T) {
 	t.Parallel()
-	call := func(role, method string) runtimetest.Run {
+	invoke := func(role, method string) runtimetest.Run {
 		return asks(func(ctx context.Context, q sandbox.Request, h sandbox.Host) string {
 			o := h.Call(ctx, role, method, texts("7"), nil)
 			return strings.TrimSpace(string(o.Value) + " " + o.ErrorType + " " + o.ErrorMessage)
 		})
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{
-		"boss": call("helper", "help"), "again": call("loop", "again"), "bad": call("a/b", "m"),
+		"boss": invoke("helper", "help"), "again": invoke("loop", "again"), "bad": invoke("a/b", "m"),
 		"help": runtimetest.Returns(`{"b":1,"a":"x"}`),
 		"many": asks(func(ctx context.Context, _ sandbox.Request, h sandbox.Host) string {
 			var types []string
@@ -126,18 +128,19 @@ func TestDelegate(t *testing.T) {
 		sources["r."+tt.method] = []string{tt.method}
 	}
 	r, _ := scripted(t, &runtimetest.Box{Programs: programs}, sources, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, invoke := conversation(t, r, SessionRequest{Role: "r"})
 	for _, tt := range tests {
 		var got string
-		if err := json.Unmarshal(call(tt.method).Outcome.Value, &got); err != nil || !strings.HasPrefix(got, tt.want) {
+		if err := json.Unmarshal(invoke(tt.method).Outcome.Value, &got); err != nil || !strings.HasPrefix(got,
+			tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.method, got, tt.want)
 		}
 	}
-	tool, err := r.store.Tool(t.Context(), "counter")
+	tool, err := r.env.Store.Tool(t.Context(), "counter")
 	if err != nil || tool.Purpose != "counts" {
 		t.Errorf("the registered tool is %+v, %v", tool, err)
 	}
-	if _, err := r.store.Tool(t.Context(), "x"); err == nil {
+	if _, err := r.env.Store.Tool(t.Context(), "x"); err == nil {
 		t.Error("a refused contract registered its role")
 	}
 }
@@ -184,18 +187,18 @@ func TestHostReads(t *testing.T) {
 	}}
 	r, _ := scripted(t, box, map[string][]string{"r.one": {"one"}, "r.tools": {"tools"}, "r.history": {"history"},
 		"r.nested": {"nested"}, "r.content": {"content"}}, nil)
-	if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: "known",
+	if _, err := r.env.Store.PutTool(t.Context(), agent.Tool{Role: "known",
 		Contract: agent.Contract{Purpose: "knows", Deliverable: json.RawMessage(`"text"`)}}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("one")
-	call("nested")
-	if got := string(call("history").Outcome.Value); got != `"on oon o oon oon 3 0"` {
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	invoke("one")
+	invoke("nested")
+	if got := string(invoke("history").Outcome.Value); got != `"on oon o oon oon 3 0"` {
 		t.Errorf("history: %s", got)
 	}
 	var text string
-	if err := json.Unmarshal(call("tools").Outcome.Value, &text); err != nil {
+	if err := json.Unmarshal(invoke("tools").Outcome.Value, &text); err != nil {
 		t.Fatal(err)
 	}
 	var tools map[string]struct {
@@ -221,11 +224,11 @@ func TestHostReads(t *testing.T) {
 			t.Error("a nested result is kept")
 		}
 	}
-	if got := string(call("content", ref).Outcome.Value); got != `"{\"n\":1}\u003cnil\u003e"` &&
+	if got := string(invoke("content", ref).Outcome.Value); got != `"{\"n\":1}\u003cnil\u003e"` &&
 		got != `"{\"n\":1}<nil>"` {
 		t.Errorf("content: %s", got)
 	}
-	if got := string(call("content",
+	if got := string(invoke("content",
 		"content:none").Outcome.Value); !strings.Contains(got, `"`) || strings.Contains(got, "not") {
 		t.Errorf("missing content: %s", got)
 	}
@@ -241,8 +244,8 @@ func TestRefuse(t *testing.T) {
 			h.Revision(ctx, "tools"))
 	})}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"refuses"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	wantReply(t, "refused", call("m"), `"non_serializable_result invalid_input 2" generated`)
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	wantReply(t, "refused", invoke("m"), `"non_serializable_result invalid_input 2" generated`)
 	records := historyOf(t, r, id)
 	if len(records) != 2 || records[0].Role != "tool" || records[0].ErrorType != agent.ErrNonSerializable ||
 		records[0].ProgramSource != agent.SourceNone || string(records[0].Args[0]) != `"NaN"` {
@@ -256,9 +259,9 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
 		"honest": runtimetest.Raises("none", "there is none")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}, "r.e": {"honest"}, "r.forced": {"one"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("m")
-	call("forced")
+	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	invoke("m")
+	invoke("forced")
 	reason := "nicer"
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "forced", ForceRegenerate: &reason})
 	s, err := r.Session(t.Context(), id)
@@ -279,7 +282,8 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &host{call: &opened{r: r, policy: r.policy.Load(), session: s, tree: &tree{}}, dry: true}
+	dry := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}},
+		Nester: nester{r}, Dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
@@ -295,13 +299,16 @@ func TestHostsWithoutConsequences(t *testing.T) {
 		t.Errorf("a dry run recorded: %+v", o)
 	}
 	if refused := dry.Delegate(t.Context(), "fresh",
-		json.RawMessage("{}")); refused != nil || dry.delegated["fresh"] == nil {
+		json.RawMessage("{}")); refused != nil || dry.Delegated["fresh"] == nil {
 		t.Errorf("a dry run's delegation: %+v", refused)
 	}
-	if _, err := r.store.Tool(t.Context(), "fresh"); err == nil {
+	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &host{call: &opened{r: r, policy: r.policy.Load(), session: s, tree: &tree{}, depth: 8}, dry: true}
+	deep := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{},
+		Depth: 8},
+		Nester: nester{r},
+		Dry:    true}
 	if o := deep.Call(t.Context(), "r", "m", nil, nil); o.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("a deep dry run: %+v", o)
 	}
@@ -313,18 +320,19 @@ func TestHostsWithoutConsequences(t *testing.T) {
 // The session's records are shown in its context, and nothing that a program does there is stored.
 func TestHistoryInContext(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Facts: map[string]gate.Facts{"names": {UsesArgs: true, ContextReads: []string{historyKey}}},
+	box := &runtimetest.Box{Facts: map[string]gate.Facts{"names": {UsesArgs: true,
+		ContextReads: []string{attempt.HistoryKey}}},
 		Programs: map[string]runtimetest.Run{
 			"names": func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
 				res := runtimetest.Value(string(agent.Encoded(string(q.Context["a"]))))
-				res.Context = &agent.ContextChange{Set: map[string]json.RawMessage{historyKey: json.RawMessage("[]"),
-					"b": json.RawMessage("2")}, Delete: []string{historyKey, "a"}}
+				res.Context = &agent.ContextChange{Set: map[string]json.RawMessage{attempt.HistoryKey: json.RawMessage("[]"),
+					"b": json.RawMessage("2")}, Delete: []string{attempt.HistoryKey, "a"}}
 				return res
 			},
 		}}
 	r, _ := scripted(t, box, map[string][]string{"r.names": {"names"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
-	got := call("names")
+	id, invoke := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
+	got := invoke("names")
 	wantReply(t, "named", got, `"1" generated`)
 	if e := logOf(t, r, got.CallID); !e.HistoryAccessDetected || string(e.Context) != `{"a":1}` ||
 		e.SystemPrompt == "" || e.UserPrompt == "" {
@@ -335,9 +343,9 @@ func TestHistoryInContext(t *testing.T) {
 		t.Errorf("the context is %s, %v", agent.Encoded(memory), err)
 	}
 	var shown []agent.Record
-	if err := json.Unmarshal(memory[historyKey], &shown); err != nil || len(shown) != 1 ||
+	if err := json.Unmarshal(memory[attempt.HistoryKey], &shown); err != nil || len(shown) != 1 ||
 		shown[0].CallID != got.CallID {
-		t.Errorf("the context shows %s, %v", memory[historyKey], err)
+		t.Errorf("the context shows %s, %v", memory[attempt.HistoryKey], err)
 	}
 	if n := len(artifactOf(t, r, "r", "names").Current().Fixtures); n != 0 {
 		t.Errorf("%d fixtures of a program that reads the history", n)

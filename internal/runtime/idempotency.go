@@ -22,13 +22,13 @@ func (r *Runtime) claimKey(ctx context.Context, c *opened, ownSession bool) (Cal
 	}
 	r.keys[k.Key] = true
 	r.mu.Unlock()
-	if ownSession && r.o.Owners != nil {
+	if ownSession && r.env.Owners != nil {
 		if err := c.shareKey(ctx); err != nil {
 			r.releaseKey(c)
 			return CallResult{}, err
 		}
 	}
-	was, err := r.store.Replay(ctx, k.Key)
+	was, err := r.env.Store.Replay(ctx, k.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return CallResult{}, nil
@@ -76,7 +76,7 @@ type sharedKey struct {
 
 // shareKey claims the key for this replica. It returns ErrKeyInUse if another replica runs a call under it.
 func (c *opened) shareKey(ctx context.Context) error {
-	lease, err := c.r.store.Lease(ctx, "idempotency\n"+c.key.Key, store.LeaseOptions{TTL: sharedKeyTTL})
+	lease, err := c.Env.Store.Lease(ctx, "idempotency\n"+c.key.Key, store.LeaseOptions{TTL: sharedKeyTTL})
 	if errors.Is(err, store.ErrInUse) {
 		return ErrKeyInUse
 	}
@@ -95,7 +95,7 @@ func (c *opened) watchKey() {
 	go func() { // ends with the call
 		select {
 		case <-c.shared.lease.Lost():
-			c.life.cancel(interrupt.ErrShutdown)
+			c.Life.Cancel(interrupt.ErrShutdown)
 		case <-c.shared.ended:
 		}
 	}()

@@ -36,7 +36,7 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				r, model := newRuntime(t, map[string][]string{"r.m": {run(spins)}, "r.new": {run(spins)}})
 				id, call := conversation(t, r, SessionRequest{Role: "r"})
 				call("m", "fine")
-				before, _ := r.store.Artifact(t.Context(), "r", "m")
+				before, _ := r.env.Store.Artifact(t.Context(), "r", "m")
 				q := CallRequest{SessionID: id, CallID: ids.New("call"), Method: "m",
 					Args: []json.RawMessage{json.RawMessage(`"spin"`)}}
 				if arg == "forge" {
@@ -70,7 +70,7 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				if err != nil || page.Size != 2 {
 					t.Errorf("%d records (%v), want 2", page.Size, err)
 				}
-				after, _ := r.store.Artifact(t.Context(), "r", "m")
+				after, _ := r.env.Store.Artifact(t.Context(), "r", "m")
 				if after.FailureCount != 0 || after.SuccessCount != before.SuccessCount ||
 					after.RepairCountSinceRegen != 0 {
 					t.Errorf("counters moved: %d failures, %d successes, %d repairs", after.FailureCount,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -56,8 +57,8 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 		"r.looks": {run("\t_ = call.Args\n\treturn len(call.History()), nil")},
 		"r.may":   {run("\tif call.Arg(0, \"look\") == true {\n\t\treturn len(call.History()), nil\n\t}\n\treturn -1, nil")}, "r.named": {run("\t_ = call.Args\n\tlist, _ := call.Context[\"conversation_history\"].([]any)\n\treturn len(list), nil")},
 		"r.remembers": {run("\tcall.Context[\"seen\"] = call.Args\n\treturn call.Context[\"seen\"], nil")}})
-	a := &readings{Namespace: r.store}
-	r.store = a
+	a := &readings{Namespace: r.env.Store}
+	r.env.Store = a
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	for _, method := range []string{"blind", "looks", "may", "named", "remembers"} {
 		call(method, false) // forged: the prompt's preview is read
@@ -83,31 +84,31 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.flood": {run(
 		"\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})
-	r.o.RunTimeout = time.Hour // it reads some 500 MB
+	r.env.RunTimeout = time.Hour // it reads some 500 MB
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	arg := json.RawMessage(`"` + strings.Repeat("x", 1_300_000) + `"`)
 	for i := range 6 {
-		commit := storetest.NewCommit(id, fmt.Sprintf("call_big_%d", i), r.o.Now())
+		commit := storetest.NewCommit(id, fmt.Sprintf("call_big_%d", i), r.env.Now())
 		commit.Record.Args = []json.RawMessage{arg}
-		if err := r.store.CommitCall(t.Context(), commit); err != nil {
+		if err := r.env.Store.CommitCall(t.Context(), commit); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 1200 {
-		if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: fmt.Sprintf("role_%d", i),
+		if _, err := r.env.Store.PutTool(t.Context(), agent.Tool{Role: fmt.Sprintf("role_%d", i),
 			Contract: agent.Contract{Purpose: strings.Repeat("x", 10_000)}}, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := &readings{Namespace: r.store}
-	r.store = a
+	a := &readings{Namespace: r.env.Store}
+	r.env.Store = a
 	got := call("flood")
 	if !got.Outcome.OK() {
 		t.Fatal(got.Outcome.ErrorMessage)
 	}
 	histories, registries := 0, a.ranked
 	for _, q := range a.queries {
-		if q.Bytes == maxHistoryBytes && q.Limit > 10 {
+		if q.Bytes == attempt.MaxHistoryBytes && q.Limit > 10 {
 			histories++
 		}
 	}
@@ -137,9 +138,9 @@ func TestHistoryIsBounded(t *testing.T) {
 		id, call := conversation(t, r, SessionRequest{Role: "r"})
 		arg := json.RawMessage(`"` + strings.Repeat("x", c.size) + `"`)
 		for i := range c.records {
-			commit := storetest.NewCommit(id, fmt.Sprintf("call_%s_%d", strings.Fields(c.name)[0], i), r.o.Now())
+			commit := storetest.NewCommit(id, fmt.Sprintf("call_%s_%d", strings.Fields(c.name)[0], i), r.env.Now())
 			commit.Record.Args = []json.RawMessage{arg}
-			if err := r.store.CommitCall(t.Context(), commit); err != nil {
+			if err := r.env.Store.CommitCall(t.Context(), commit); err != nil {
 				t.Fatal(err)
 			}
 		}

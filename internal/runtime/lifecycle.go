@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // Decisions of the promotion gates (solver_promotion_v1).
@@ -50,19 +52,6 @@ func after(state, event string) string {
 	return state
 }
 
-// stateRank orders the states for selection. A degraded generation is repaired before it runs, whatever its rank.
-func stateRank(state string) int {
-	switch state {
-	case agent.StateDurable:
-		return 3
-	case agent.StateProbation:
-		return 2
-	case agent.StateCandidate:
-		return 1
-	}
-	return 0
-}
-
 // lifecycle returns the state of the program that answered and the decision of the gates. It adds the transitions of
 // generations to the call's changes.
 func (a *answered) lifecycle() (state, decision string) {
@@ -77,8 +66,8 @@ func (a *answered) lifecycle() (state, decision string) {
 			state = after(state, onFirstOK)
 		}
 		return state, ""
-	case g == nil && a.artifact != nil:
-		return a.artifact.LifecycleState, ""
+	case g == nil && a.Artifact != nil:
+		return a.Artifact.LifecycleState, ""
 	case g == nil:
 		return agent.StateCandidate, ""
 	}
@@ -87,25 +76,25 @@ func (a *answered) lifecycle() (state, decision string) {
 
 // storedProgram returns the stored generation that answered, or nil.
 func (a *answered) storedProgram() *agent.Generation {
-	if a.artifact == nil || a.source != agent.SourcePersisted {
+	if a.Artifact == nil || a.source != agent.SourcePersisted {
 		return nil
 	}
-	return a.artifact.Find(a.generation)
+	return a.Artifact.Find(a.generation)
 }
 
-// caller returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
+// callerOf returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
 // nested call, and for an owner whom the generation already knows.
-func (c *opened) caller(g *agent.Generation) string {
-	if c.depth > 0 || g.KnowsCaller(c.owner) {
+func callerOf(c *call.Call, g *agent.Generation) string {
+	if c.Depth > 0 || g.KnowsCaller(c.Owner) {
 		return ""
 	}
-	return c.owner
+	return c.Owner
 }
 
 // demote degrades the stored generations that this call's failures cause to be degraded. It returns the new state of
 // the generation that answered, or "" if that one is not degraded. The artifact is copied only for failing calls.
 func (a *answered) demote() (state, decision string) {
-	if a.artifact == nil || !a.gated() {
+	if a.Artifact == nil || !a.gated() {
 		return "", ""
 	}
 	for i := range a.changes {
@@ -115,14 +104,14 @@ func (a *answered) demote() (state, decision string) {
 		}
 		id := change.ResultOf
 		if id == "" {
-			id = a.artifact.CurrentID
+			id = a.Artifact.CurrentID
 		}
-		was, is := a.artifact.Find(id), a.artifact.Apply(*change).Find(id)
-		if was == nil || is == nil || !Degraded(is, a.policy.Degraded) {
+		was, is := a.Artifact.Find(id), a.Artifact.Apply(*change).Find(id)
+		if was == nil || is == nil || !selection.Degraded(is, a.Policy.Degraded) {
 			continue
 		}
-		next := after(a.artifact.StateOf(was), onFailing)
-		if next != a.artifact.StateOf(was) {
+		next := after(a.Artifact.StateOf(was), onFailing)
+		if next != a.Artifact.StateOf(was) {
 			change.State = next
 		}
 		if id == a.generation {
@@ -133,11 +122,11 @@ func (a *answered) demote() (state, decision string) {
 }
 
 // gated reports whether the promotion gates decide about generations, in effect or in shadow mode.
-func (a *answered) gated() bool { return a.policy.Promotion.Shadow || a.policy.Promotion.Enforce }
+func (a *answered) gated() bool { return a.Policy.Promotion.Shadow || a.Policy.Promotion.Enforce }
 
 // promote promotes the generation that answered, if its first ok value or the gates allow it.
 func (a *answered) promote(g *agent.Generation) (state, decision string) {
-	state = a.artifact.StateOf(g)
+	state = a.Artifact.StateOf(g)
 	if !a.outcome.OK() || len(a.changes) == 0 {
 		return state, decideHold
 	}
@@ -146,7 +135,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	case agent.StateCandidate:
 		next = after(state, onFirstOK) // the store itself makes this transition when it counts the call
 	case agent.StateProbation, agent.StateDegraded:
-		if a.gated() && g.ID == a.artifact.CurrentID && promotable(a.artifact, a.session.ID, a.policy) {
+		if a.gated() && g.ID == a.Artifact.CurrentID && promotable(a.Artifact, a.Session.ID, a.Policy) {
 			next = after(state, onGates)
 			a.changes[len(a.changes)-1].State = next
 		}
@@ -163,7 +152,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 // contract.
 func promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	g := a.Current()
-	if g == nil || Degraded(g, p.Degraded) {
+	if g == nil || selection.Degraded(g, p.Degraded) {
 		return false
 	}
 	s := &a.Scorecard

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // The lifecycle's edges as docs/concepts.md lists them, as lifecycle.go holds them, and as artifacts follow them.
@@ -60,7 +64,8 @@ func moved(t *testing.T, e transition) string {
 	g := *a.Generations[0]
 	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
 	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
-	c := &answered{selected: selected{opened: &opened{policy: &p, session: agent.Session{ID: "two"}}, artifact: a},
+	c := &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Policy: &p,
+		Session: agent.Session{ID: "two"}}, Artifact: a}}},
 		source: agent.SourcePersisted, generation: "gen-1"}
 	c.outcome = agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
 	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK,
@@ -81,9 +86,9 @@ func moved(t *testing.T, e transition) string {
 func TestPromotionGates(t *testing.T) {
 	t.Parallel()
 	base := func() *agent.Artifact {
-		return artifact(func(a *agent.Artifact) {
+		return selectiontest.Artifact(func(a *agent.Artifact) {
 			a.Scorecard = agent.Scorecard{Sessions: []string{"one"}, ContractChecked: 20, ContractPassed: 19}
-		}, generation("gen-1", "none", "ooooooooo", nil))
+		}, selectiontest.Generation("gen-1", "none", "ooooooooo", nil))
 	}
 	tests := []struct {
 		name    string
@@ -101,16 +106,16 @@ func TestPromotionGates(t *testing.T) {
 		{"a referral", func(a *agent.Artifact) { a.Scorecard.WrongToolBoundary = 1 }, "two", false},
 		{"an incumbent that fails more seldom", func(a *agent.Artifact) {
 			a.Generations[0].Window = "ooooooooio"
-			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo",
+			a.Generations = append(a.Generations, selectiontest.Generation("gen-0", "none", "oooo",
 				func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", false},
 		{"an incumbent of another contract", func(a *agent.Artifact) {
 			a.Generations[0].Window = "ooooooooio"
-			a.Generations = append(a.Generations, generation("gen-0", "other", "oooo",
+			a.Generations = append(a.Generations, selectiontest.Generation("gen-0", "other", "oooo",
 				func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", true},
 		{"an incumbent that is no better", func(a *agent.Artifact) {
-			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo",
+			a.Generations = append(a.Generations, selectiontest.Generation("gen-0", "none", "oooo",
 				func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", true},
 	}
@@ -130,17 +135,17 @@ func TestPromotionGates(t *testing.T) {
 func TestSelectEnforced(t *testing.T) {
 	t.Parallel()
 	state := func(s string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = s } }
-	a := artifact(nil, generation("gen-3", "k", "o", state(agent.StateProbation)),
-		generation("gen-2", "k", "o", state(agent.StateDurable)),
-		generation("gen-1", "other", "o", state(agent.StateDurable)))
-	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k",
+	a := selectiontest.Artifact(nil, selectiontest.Generation("gen-3", "k", "o", state(agent.StateProbation)),
+		selectiontest.Generation("gen-2", "k", "o", state(agent.StateDurable)),
+		selectiontest.Generation("gen-1", "other", "o", state(agent.StateDurable)))
+	in := selection.Input{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k",
 		ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
 	for _, enforce := range []bool{false, true} {
 		p := agent.DefaultPolicy()
 		p.Promotion.Enforce = enforce
 		in.Policy = &p
 		want := map[bool]string{false: "gen-3 healthy", true: "gen-2 not_promoted"}[enforce]
-		if d := Select(in); d.Generation.ID+" "+d.Reason != want {
+		if d := selection.Select(in); d.Generation.ID+" "+d.Reason != want {
 			t.Errorf("enforce %v: %s %s, want %s", enforce, d.Generation.ID, d.Reason, want)
 		}
 	}
@@ -150,19 +155,20 @@ func TestSelectEnforced(t *testing.T) {
 // person picks it.
 func TestSelectEnforcedRestored(t *testing.T) {
 	t.Parallel()
-	restored := generation("gen-2", "k", "o", func(g *agent.Generation) {
+	restored := selectiontest.Generation("gen-2", "k", "o", func(g *agent.Generation) {
 		g.State, g.Restored = agent.StateDurable,
 			&agent.Restored{By: "audit_1"}
 	})
-	a := artifact(nil, generation("gen-3", "k", "o", func(g *agent.Generation) { g.State = agent.StateCandidate }),
+	a := selectiontest.Artifact(nil, selectiontest.Generation("gen-3", "k", "o",
+		func(g *agent.Generation) { g.State = agent.StateCandidate }),
 		restored)
 	p := agent.DefaultPolicy()
 	p.Promotion.Enforce = true
-	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", Policy: &p,
+	in := selection.Input{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", Policy: &p,
 		ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
 	wants := func(when, want string) {
 		t.Helper()
-		if d := Select(in); d.Generation.ID+" "+d.Reason != want {
+		if d := selection.Select(in); d.Generation.ID+" "+d.Reason != want {
 			t.Errorf("%s: %s %s, want %s", when, d.Generation.ID, d.Reason, want)
 		}
 	}
@@ -172,4 +178,74 @@ func TestSelectEnforcedRestored(t *testing.T) {
 	wants("picked", "gen-2 healthy")
 	a.CurrentID, a.Generations[0].ParentID = "gen-3", &restored.ID
 	wants("the current one was made of it", "gen-2 not_promoted")
+}
+
+// The lifecycle of generations, where calls do not show it.
+func TestLifecycleOfAnswers(t *testing.T) {
+	t.Parallel()
+	p := agent.DefaultPolicy()
+	failing := func(id string) []agent.ArtifactChange {
+		return []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Unix(1, 0), ResultOf: id,
+			Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}
+	}
+	answer := func(a *agent.Artifact, generation string, changes []agent.ArtifactChange) *answered {
+		return &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Policy: &p,
+			Session: agent.Session{ID: "s"}}, Artifact: a}}},
+			source: agent.SourcePersisted, generation: generation, changes: changes,
+			outcome: agent.Failed(agent.ErrExecution, "boom")}
+	}
+	of := func(state string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = state } }
+	two := func() *agent.Artifact {
+		return selectiontest.Artifact(func(a *agent.Artifact) { a.LifecycleState = agent.StateProbation },
+			selectiontest.Generation("gen-2", "none", "ii", of(agent.StateDurable)), selectiontest.Generation("gen-1",
+				"none", "ooo", of("")))
+	}
+	for _, id := range []string{"gen-2", ""} { // "" is the current one
+		c := answer(two(), "gen-2", failing(id))
+		if state, decision := c.lifecycle(); state != agent.StateDegraded || decision != decideDemote ||
+			c.changes[0].State != agent.StateDegraded {
+			t.Errorf("of %q: %s, %s, change to %q", id, state, decision, c.changes[0].State)
+		}
+	}
+	c := answer(two(), "gen-1", failing("gen-2"))
+	if state, decision := c.lifecycle(); state != agent.StateProbation || decision != decideHold ||
+		c.changes[0].State != agent.StateDegraded {
+		t.Errorf("another generation answered: %s, %s, change to %q", state, decision, c.changes[0].State)
+	}
+	c = answer(two(), "gen-2", failing("gen-2"))
+	c.changes[0].Result = agent.ClassAdaptive
+	if state, _ := c.lifecycle(); state != agent.StateDegraded {
+		t.Errorf("after adaptive failures: %s", state)
+	}
+	c = answer(two(), "gen-2", failing("gen-2"))
+	c.changes[0].Result = agent.ClassExtrinsic
+	if state, decision := c.lifecycle(); state != agent.StateDurable || decision != decideHold {
+		t.Errorf("after an outage: %s, %s", state, decision)
+	}
+	p.Promotion.Shadow = false
+	c = answer(two(), "gen-2", failing("gen-2"))
+	if state, _ := c.lifecycle(); state != agent.StateDurable || c.changes[0].State != "" {
+		t.Errorf("without gates: %s", state)
+	}
+	if got := selection.StateRank(agent.StateDurable)*100 + selection.StateRank(agent.StateProbation)*10 +
+		selection.StateRank(
+			agent.StateCandidate); got != 321 || selection.StateRank(agent.StateDegraded) != 0 {
+		t.Errorf("ranks %d", got)
+	}
+	for _, e := range transitions() {
+		if got := after(e.from, e.event); got != e.to {
+			t.Errorf("%q after %s: %q, want %q", e.from, e.event, got, e.to)
+		}
+	}
+	// Failures count as calls, too.
+	p.Promotion = agent.PromotionPolicy{MinCalls: 10, MinSessions: 1}
+	p.Degraded.MinFailures = 20
+	if a := selectiontest.Artifact(nil, selectiontest.Generation("gen-1", "none", "ooooooiia", nil)); !promotable(a,
+		"s", &p) {
+		t.Error("nine calls and this one are not ten")
+	}
+	if a := selectiontest.Artifact(nil, selectiontest.Generation("gen-1", "none", "oooooiia", nil)); promotable(a, "s",
+		&p) {
+		t.Error("eight calls and this one are ten")
+	}
 }

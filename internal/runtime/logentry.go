@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 )
 
 // logEntry returns the call's entry in the call log, which is kept in addition to its history record. Args, kwargs and
@@ -11,27 +12,27 @@ import (
 func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
-		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, Owner: agent.LoggedOwner(a.session.Owner),
-		TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
-		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args,
-		Kwargs:     a.shown().kwargs,
+		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.Session.ID, Owner: agent.LoggedOwner(a.Session.Owner),
+		TraceID: a.TraceID, CallID: a.ID, ParentCallID: a.Parent,
+		RootCallID: a.Root, Depth: a.Depth, Role: a.Role, Model: a.Model(), Method: a.Method, Args: a.Shown().Args,
+		Kwargs:     a.Shown().Kwargs,
 		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status,
 		OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored &&
-			a.last.authored[o.ErrorType],
-		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
+			a.last.Authored[o.ErrorType],
+		ContractSource: a.Terms.Source, ContractFingerprint: a.Terms.Fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
 		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
-		Selection: a.decision.selection(),
-		AttemptID: a.last.id, AttemptStage: a.last.stage, AttemptFailures: t.failures,
+		Selection: a.Decision.Logged(),
+		AttemptID: a.last.ID, AttemptStage: a.last.Stage, AttemptFailures: t.failures,
 		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
 		OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
 		LifecycleState: n.state, LifecycleDecision: n.decision, HistoryRecordAppended: true,
-		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.weakBelow.Load()),
+		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.WeakBelow.Load()),
 		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal,
 		UserCorrectionReferenceCallID: n.correction.reference,
-		Usage:                         a.usage(), SandboxLevel: string(a.r.level), Warnings: t.warnings,
+		Usage:                         a.usage(), SandboxLevel: string(a.Env.Level), Warnings: t.warnings,
 		BeyondManifest: a.beyond,
 	}
 	if o.OK() {
@@ -45,10 +46,10 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	a.logStages(&e)
 	a.logProgram(&e)
 	a.replayable(&e)
-	if a.session.Debug {
+	if a.Session.Debug {
 		a.debug(&e)
 	}
-	a.maskEntry(&e)
+	a.MaskEntry(&e)
 	return e
 }
 
@@ -75,13 +76,13 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 			e.Code = g.Code
 		}
 	}
-	if !a.shown().masked { // the arranged arguments may lack the keyword by which a secret is recognised
-		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
+	if !a.Shown().Masked { // the arranged arguments may lack the keyword by which a secret is recognised
+		e.ProgramArgs, e.ProgramKwargs = a.last.Args, a.last.Kwargs
 	}
-	for _, note := range a.last.result.Effects.Notes {
-		e.Notes = append(e.Notes, a.mask(note))
+	for _, note := range a.last.Result.Effects.Notes {
+		e.Notes = append(e.Notes, a.Mask(note))
 	}
-	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
+	e.ProgramEngine, e.ProgramTier = a.last.RanOn(a.facts)
 	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept,
 		a.trail.tools
 	if f := a.facts; f != nil {
@@ -89,8 +90,8 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 			f.CapabilityPatterns
 	}
 	if a.kept {
-		e.ContractValidationApplied, e.ContractValidationPassed = a.last.checked, a.last.passed()
-		if v := a.last.violation; v != nil {
+		e.ContractValidationApplied, e.ContractValidationPassed = a.last.Checked, a.last.Passed()
+		if v := a.last.Violation; v != nil {
 			e.ContractValidationMismatch = v.Mismatch
 		}
 	}
@@ -116,13 +117,13 @@ func (a *answered) failureClass() agent.Class {
 // replayable records whether the call can be run again on the same inputs and effects, or why not.
 func (a *answered) replayable(e *agent.LogEntry) {
 	switch {
-	case a.programSource() == agent.SourceNone, a.kept && a.last.misfit:
+	case a.programSource() == agent.SourceNone, a.kept && a.last.Misfit:
 		e.ReplayableReason = agent.ReasonNoProgram
-	case a.shown().masked:
+	case a.Shown().Masked:
 		e.ReplayableReason = agent.ReasonMasked
 	case a.hidden:
 		e.ReplayableReason = agent.ReasonMaskedEffects
-	case a.kept && a.last.result.Effects.Truncated:
+	case a.kept && a.last.Result.Effects.Truncated:
 		e.ReplayableReason = agent.ReasonManyEffects
 	default:
 		e.Replayable = true
@@ -132,10 +133,10 @@ func (a *answered) replayable(e *agent.LogEntry) {
 // debug adds prompts and the context, which the log keeps only for sessions with Debug set.
 func (a *answered) debug(e *agent.LogEntry) {
 	e.SystemPrompt, e.UserPrompt = a.trail.system, a.trail.user
-	if raw, err := json.Marshal(a.memory); err == nil && len(a.memory) > 0 {
+	if raw, err := json.Marshal(a.Memory); err == nil && len(a.Memory) > 0 {
 		e.Context = raw
 	}
-	if raw, ok := a.memory[historyKey]; ok && agent.Kind(raw) != "array" {
+	if raw, ok := a.Memory[attempt.HistoryKey]; ok && agent.Kind(raw) != "array" {
 		e.Warnings = append(e.Warnings,
 			"conversation_history in the context is no array: programs see the session's own records")
 	}

@@ -20,7 +20,7 @@ func TestProgramsNamesAreChecked(t *testing.T) {
 			t.Errorf("%s: %s, want invalid_input", method, got)
 		}
 	}
-	if tools, err := r.store.ListTools(t.Context(), "", 10); err != nil || len(tools) != 1 { // r itself
+	if tools, err := r.env.Store.ListTools(t.Context(), "", 10); err != nil || len(tools) != 1 { // r itself
 		t.Errorf("%d tools are registered, %v", len(tools), err)
 	}
 }

@@ -3,66 +3,76 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
-// nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not
+// A nester makes the calls that programs make: in the same session, one level deeper, with an empty context that is not
 // stored.
-func (h *host) nest(ctx context.Context, role, method string, args []json.RawMessage,
-	kwargs json.RawMessage) agent.Outcome {
-	n, o := h.openNested(ctx, role, method, args, kwargs)
+type nester struct{ r *Runtime }
+
+// Nest implements attempt.Nester.
+func (x nester) Nest(ctx context.Context, q attempt.Nesting) attempt.Nested {
+	n, refused := x.open(ctx, q)
 	if n == nil {
-		return o
+		return refused
 	}
-	n.life.begin(ctx, 0)
-	defer n.life.cancel(nil)
-	if err := n.r.enter(n); err != nil {
+	n.Life.Begin(ctx, 0)
+	defer n.Life.Cancel(nil)
+	if err := x.r.enter(n); err != nil {
 		n.leaveRoom()
-		return agent.Failed(agent.ErrCanceled, err.Error())
+		return attempt.Nested{Outcome: agent.Failed(agent.ErrCanceled, err.Error())}
 	}
-	defer n.r.leave(n)
-	done := n.answer(&n.life)
-	h.noRoom = h.noRoom || done.last.noRoom
-	if class := done.blames(); class != agent.ClassNone {
-		h.excuse(done.outcome.ErrorType, class, done.outcome.Retriable)
+	defer x.r.leave(n)
+	done := n.answer(&n.Life)
+	a := attempt.Nested{ErrorType: done.outcome.ErrorType, Misfit: done.last.Misfit,
+		Excused: attempt.Excused{Class: done.blames(), Retriable: done.outcome.Retriable}}
+	a.Outcome = n.commitNested(done)
+	a.NoRoom = done.last.NoRoom || storage.IsFull(&a.Outcome)
+	if !a.Outcome.OK() {
+		n.Tree.Writes.Return(n.Begins) // if the program retries, it is the same call again
 	}
-	h.miscalled = h.miscalled || done.last.misfit && !h.forwards(args, kwargs)
-	o = n.commitNested(done)
-	h.noRoom = h.noRoom || storage.IsFull(&o)
-	if o.Authored {
-		h.notesAuthored(o.ErrorType)
-	}
-	if !o.OK() {
-		n.tree.writes.Return(n.begins) // if the program retries, it is the same call again
-	}
-	h.call.weakBelow.Add(n.weakBelow.Load())
+	q.Above.WeakBelow.Add(n.WeakBelow.Load())
 	if done.weak {
-		h.call.weakBelow.Add(1)
+		q.Above.WeakBelow.Add(1)
 	}
-	return o
+	return a
 }
 
-// forwards reports whether a nested call may pass on the arguments of the program's own call. The caller of that call
-// is then to blame for them.
-func (h *host) forwards(args []json.RawMessage, kwargs json.RawMessage) bool {
-	if takes := h.program.Interface; takes != nil && !takes.Open && len(takes.Parameters) == 0 {
-		return false
+// Refuse implements attempt.Nester.
+func (x nester) Refuse(ctx context.Context, q attempt.Nesting, reason string) attempt.Nested {
+	n, refused := x.open(ctx, q)
+	if n == nil {
+		return refused
 	}
-	before := len(h.call.args) - len(args)
-	return before >= 0 && agent.SameInput(args, kwargs, h.call.args[before:], h.call.kwargs)
+	return attempt.Nested{Outcome: n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))}
 }
 
-// notesAuthored records the error type of a nested call. A program that answers with the same type passes the error on.
-func (h *host) notesAuthored(errorType string) {
-	if h.authored == nil {
-		h.authored = map[string]bool{}
+// NestDry implements attempt.Nester.
+func (x nester) NestDry(ctx context.Context, q attempt.Nesting, noFetch bool) (o agent.Outcome, refused bool) {
+	n := x.nested(q)
+	if over := n.OverBudget(); over != "" {
+		return agent.Failed(agent.ErrBudgetExceeded, over), false
 	}
-	h.authored[errorType] = true
+	s, err := n.choose(ctx)
+	g := s.Decision.Generation
+	switch {
+	case err != nil:
+		return agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call"), false
+	case s.Decision.Fallback != nil:
+		g = s.Decision.Fallback
+	case s.Decision.Decision != agent.DecideRun:
+		return agent.Failed(agent.ErrDenied,
+			"no program serves "+q.Role+"."+q.Method+", and none is forged for a dry run"), true
+	}
+	a, _ := s.DryRun(ctx, g, proof.Dry{ID: n.ID, CallID: n.ID, Args: n.Args, Kwargs: n.Kwargs, Denied: noFetch})
+	return n.Named(a.Outcome), a.Denied
 }
 
 // blames returns the class of a failure that the call's caller is not to blame for: a failure of the call's own
@@ -71,7 +81,7 @@ func (h *host) notesAuthored(errorType string) {
 func (a *answered) blames() agent.Class {
 	switch {
 	case a.outcome.OK():
-	case a.decision.Decision == agent.DecideRefuse:
+	case a.Decision.Decision == agent.DecideRefuse:
 		return agent.ClassExtrinsic
 	case a.class == agent.ClassExtrinsic || a.class == agent.ClassIntrinsic || a.class == agent.ClassAdaptive:
 		return a.class
@@ -79,73 +89,53 @@ func (a *answered) blames() agent.Class {
 	return agent.ClassNone
 }
 
-// openNested opens a nested call within the budget. If the call is not made, it returns nil and an outcome.
-func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage,
-	kwargs json.RawMessage) (*opened, agent.Outcome) {
-	err := agent.Names(&role, &method)
-	if err == nil {
-		kwargs, err = agent.KeywordArguments(kwargs)
+// open opens a nested call within the budget. If the call is not made, it returns nil and the answer.
+func (x nester) open(ctx context.Context, q attempt.Nesting) (*opened, attempt.Nested) {
+	n := x.nested(q)
+	if t, err := n.Env.Store.Tool(ctx, q.Role); err == nil && !t.ByUse {
+		n.Speaker = agent.SpeakerTool
 	}
-	if err != nil {
-		return nil, agent.Failed(agent.ErrInvalidInput, err.Error())
-	}
-	n := h.nested(role, method, args, kwargs)
-	if t, err := n.r.store.Tool(ctx, role); err == nil && !t.ByUse {
-		n.speaker = agent.SpeakerTool
-	}
-	n.beginSpan("", h.call.span)
-	if refused := n.overBudget(); refused != "" {
+	n.BeginSpan("", q.Above.Span)
+	if refused := n.OverBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
-		if n.tree.refused.Swap(true) {
-			return nil, o // one refusal is recorded: further attempts add no records
+		if n.Tree.Refused.Swap(true) {
+			return nil, attempt.Nested{Outcome: o} // one refusal is recorded: further attempts add no records
 		}
-		return nil, n.commitNested(n.refusal(o))
+		return nil, attempt.Nested{Outcome: n.commitNested(n.refusal(o))}
 	}
 	var full *storage.FullError
 	if errors.As(n.enterRoom(ctx), &full) { // the refusal is not recorded either: there is no room
-		o := full.Outcome()
-		h.noRoom = true
-		return nil, n.named(o)
+		return nil, attempt.Nested{Outcome: n.Named(full.Outcome()), NoRoom: true}
 	}
-	return n, agent.Outcome{}
+	return n, attempt.Nested{}
 }
 
 // nested returns the call that the program asks for, not yet started.
-func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
-	c := h.call
-	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID,
-		parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
-		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates,
-		inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
-		lent: h.lends()}
-	n.init()
+func (x nester) nested(q attempt.Nesting) *opened {
+	c := q.Above
+	n := &opened{r: x.r, Call: call.Call{Env: c.Env, Policy: c.Policy, Rules: c.Rules, Session: c.Session,
+		ID: ids.New("call"), TraceID: c.TraceID, Parent: c.ID, Root: cmp.Or(c.Root, c.ID), ParentAttempt: q.Attempt,
+		Depth: c.Depth + 1, Speaker: agent.SpeakerAgent, Owner: c.Owner, Operates: c.Operates,
+		Inherited: c.Shown().Secrets, Role: q.Role, Method: q.Method, Args: q.Args, Kwargs: q.Kwargs,
+		Asked: q.Contract, Started: c.Env.Now(), Deadline: c.Deadline, Tree: c.Tree, Begins: c.Tree.Writes.Place(),
+		Fence: c.Fence, Lent: q.Lent}}
+	n.Init()
 	return n
 }
 
 // refusal answers a nested call that is not made.
 func (c *opened) refusal(o agent.Outcome) *answered {
-	return &answered{selected: selected{opened: c}, outcome: o}
+	return &answered{open: c, selected: selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call},
+		Nester: nester{c.r}}, r: c.r}, outcome: o}
 }
 
 // commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an
 // error in place of the answer.
 func (c *opened) commitNested(a *answered) agent.Outcome {
 	defer c.leaveRoom()
-	if _, err := c.commit(a); err != nil {
+	if _, err := a.commit(); err != nil {
 		return agent.Failed(agent.ErrResourceExhausted, "the call could not be committed")
 	}
-	c.tree.usage.Add(a.own())
+	c.Tree.Usage.Add(a.own())
 	return a.outcome
-}
-
-// overBudget returns why the nested call exceeds the policy's depth or number of calls, or "".
-func (c *opened) overBudget() string {
-	switch {
-	case c.depth > c.policy.DelegationDepth:
-		return "calls are nested too deep"
-	case c.tree.made.Add(1) > int32(c.policy.NestedCallBudget):
-		return "the call has made as many nested calls as it may"
-	}
-	return ""
 }

@@ -9,19 +9,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Owners assigns each session to the replica that runs its calls, if several replicas share the store. An error means
-// that no call took place; one kind of error names the replica that owns the session.
-type Owners interface {
-	// Enter returns the epoch under which this replica owns the session until Leave.
-	Enter(ctx context.Context, sessionID string) (epoch int64, err error)
-	// Leave ends what Enter or Create began.
-	Leave(sessionID string)
-	// Create stores a new session and owns it until Leave.
-	Create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) (epoch int64, err error)
-	// Fenced reports that the store rejected a commit under the session's epoch.
-	Fenced(sessionID string)
-}
-
 // Here claims the session for this replica, ahead of a call.
 func (r *Runtime) Here(ctx context.Context, sessionID string) error {
 	epoch, err := r.own(ctx, sessionID)
@@ -31,25 +18,25 @@ func (r *Runtime) Here(ctx context.Context, sessionID string) error {
 
 // own claims the session until disown is called. The epoch is 0 if there are no other replicas.
 func (r *Runtime) own(ctx context.Context, sessionID string) (epoch int64, err error) {
-	if r.o.Owners == nil {
+	if r.env.Owners == nil {
 		return 0, nil
 	}
-	return r.o.Owners.Enter(ctx, sessionID)
+	return r.env.Owners.Enter(ctx, sessionID)
 }
 
 // create stores a new session and claims it until disown is called. The epoch is as in own.
 func (r *Runtime) create(ctx context.Context, s agent.Session) (epoch int64, err error) {
 	empty := map[string]json.RawMessage{}
-	if r.o.Owners == nil {
-		return 0, r.store.CreateSession(ctx, s, empty)
+	if r.env.Owners == nil {
+		return 0, r.env.Store.CreateSession(ctx, s, empty)
 	}
-	return r.o.Owners.Create(ctx, s, empty)
+	return r.env.Owners.Create(ctx, s, empty)
 }
 
 // disown ends what own or create began. It does nothing for epoch 0.
 func (r *Runtime) disown(sessionID string, epoch int64) {
 	if epoch != 0 {
-		r.o.Owners.Leave(sessionID)
+		r.env.Owners.Leave(sessionID)
 	}
 }
 
@@ -57,15 +44,15 @@ func (r *Runtime) disown(sessionID string, epoch int64) {
 // the owner again.
 func (r *Runtime) fenced(c *store.CallCommit, err error) {
 	if c.Fence != 0 && errors.Is(err, store.ErrFenced) {
-		r.o.Owners.Fenced(c.SessionID)
+		r.env.Owners.Fenced(c.SessionID)
 	}
 }
 
 // Turn waits until no call of the session runs, and keeps other calls waiting until leave is called. Commits need
-// epoch, under which the session is owned; it is 0 without other replicas. Turn returns ErrQueueFull if too many calls
+// epoch, under which the session is owned; it is 0 without other replicas. Turn returns turns.ErrFull if too many calls
 // wait already.
 func (r *Runtime) Turn(ctx context.Context, sessionID string) (epoch int64, leave func(), err error) {
-	return r.turn(ctx, sessionID, r.o.MaxQueue)
+	return r.turn(ctx, sessionID, r.env.MaxQueue)
 }
 
 // turn is Turn with a queue of at most most calls.
@@ -73,12 +60,12 @@ func (r *Runtime) turn(ctx context.Context, sessionID string, most int) (epoch i
 	if epoch, err = r.own(ctx, sessionID); err != nil {
 		return 0, nil, err
 	}
-	if err := r.sessions.enter(ctx, sessionID, most); err != nil {
+	if err := r.sessions.Enter(ctx, sessionID, most); err != nil {
 		r.disown(sessionID, epoch)
 		return 0, nil, err
 	}
 	return epoch, func() {
-		r.sessions.leave(sessionID)
+		r.sessions.Leave(sessionID)
 		r.disown(sessionID, epoch)
 	}, nil
 }

@@ -2,33 +2,19 @@ package runtime
 
 import (
 	"context"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// reserve returns the part of the remaining time that is reserved for the fallback program, which answers if the model
-// does not: one run's timeout, but at most half. It is 0 without a fallback.
-func (s *selected) reserve(left time.Duration) time.Duration {
-	if s.decision.Fallback == nil {
-		return 0
-	}
-	return min(s.r.o.RunTimeout, left/2)
-}
-
-// patience returns how long the call can wait for the model in total.
-func (s *selected) patience() time.Duration {
-	whole := s.deadline.Sub(s.started)
-	return whole - s.reserve(whole)
-}
-
 // flyInShare is fly, limited to the model's share of the call's time.
-func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
-	span *telemetry.Span) (res forgeResult, leader, ok bool) {
-	left := rec.deadline.Sub(rec.r.o.Now())
-	if reserve := rec.reserve(left); reserve > 0 {
+func (rec *recovery) flyInShare(ctx context.Context, q forge.Request,
+	span *telemetry.Span) (res forge.Result, leader, ok bool) {
+	left := rec.Deadline.Sub(rec.Env.Now())
+	if reserve := rec.Reserve(left); reserve > 0 {
 		share, end := context.WithTimeoutCause(ctx, left-reserve, interrupt.ErrCallTimeout)
 		defer end()
 		ctx = share
@@ -52,6 +38,6 @@ func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 
 // outwaits reports whether the call gives the model at least twice as long as a call that got no program. The delay
 // after that call does not apply then.
-func (s *selected) outwaits(wait backoff) bool {
-	return wait.waited > 0 && s.patience() >= 2*wait.waited
+func outwaits(s *call.Selection, wait forge.Backoff) bool {
+	return wait.Waited > 0 && s.Patience() >= 2*wait.Waited
 }

@@ -46,9 +46,9 @@ func TestFeedFollowsTheLog(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, store.ErrReadOnly} {
 		r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-		kept := &unsettled{r.o.Store, make(chan struct{}), failed}
-		disk := &slowDisk{r.store, make(chan string), make(chan error)}
-		r.o.Store, r.store = kept, disk
+		kept := &unsettled{r.env.Options.Store, make(chan struct{}), failed}
+		disk := &slowDisk{r.env.Store, make(chan string), make(chan error)}
+		r.env.Options.Store, r.env.Store = kept, disk
 		reader, stop, err := r.Feed().Subscribe()
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func (b busy) Watch(from store.Cursor, changed func(store.Change)) (stop func(),
 func TestFeedBeginsAmidCalls(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	r.o.Store = busy{r.o.Store}
+	r.env.Options.Store = busy{r.env.Options.Store}
 	read := make(chan string, 1)
 	go func() {
 		reader, stop, err := r.Feed().Subscribe()
@@ -142,8 +142,8 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := &slowDisk{r.store, make(chan string), make(chan error)}
-	r.store = disk
+	disk := &slowDisk{r.env.Store, make(chan string), make(chan error)}
+	r.env.Store = disk
 	requests := []CallRequest{{Method: "a=", CallID: "call_1", IdempotencyKey: "k", BodyHash: "h"},
 		{Method: "b=", CallID: "call_2"}, {Method: "a=", CallID: "call_3"}}
 	type answer struct {
@@ -163,7 +163,7 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 			t.Fatalf("call %s has its place, want %s", got, q.CallID)
 		}
 	}
-	if got, err := r.store.Context(t.Context(), session.ID); err != nil || string(got["a"]) != `"of call_3"` ||
+	if got, err := r.env.Store.Context(t.Context(), session.ID); err != nil || string(got["a"]) != `"of call_3"` ||
 		string(got["b"]) != `"of call_2"` {
 		t.Errorf("the next call would see the context %s, %v", got, err)
 	}

@@ -15,7 +15,7 @@ func (r *Runtime) Policy() agent.Policy { return r.resolved(r.policy.Load()) }
 // resolved returns a copy of the policy in which settings left to the daemon have their effective values.
 func (r *Runtime) resolved(p *agent.Policy) agent.Policy {
 	whole := *p
-	whole.Storage.OwnerShare = r.o.Storage.OwnerShare(p)
+	whole.Storage.OwnerShare = r.env.Storage.OwnerShare(p)
 	return whole
 }
 
@@ -28,7 +28,7 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 	r.policyMu.Lock()
 	defer r.policyMu.Unlock()
 	for {
-		now, revision, err := r.store.Policy(ctx)
+		now, revision, err := r.env.Store.Policy(ctx)
 		if err != nil {
 			return agent.Policy{}, err
 		}
@@ -36,7 +36,7 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 		if err != nil {
 			return agent.Policy{}, err
 		}
-		switch err := r.store.SetPolicy(ctx, p, revision, entry); {
+		switch err := r.env.Store.SetPolicy(ctx, p, revision, entry); {
 		case errors.Is(err, store.ErrConflict):
 			continue
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -16,7 +17,7 @@ func TestPolicyOfTwoRuntimes(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{}
 	one, _ := scripted(t, box, nil, nil)
-	other, _ := scripted(t, box, nil, func(o *Options) { o.Store = one.o.Store })
+	other, _ := scripted(t, box, nil, func(o *env.Options) { o.Store = one.env.Options.Store })
 	const changes = 40
 	var together sync.WaitGroup
 	for name, r := range map[string]*Runtime{"one": one, "other": other} {
@@ -33,11 +34,11 @@ func TestPolicyOfTwoRuntimes(t *testing.T) {
 		})
 	}
 	together.Wait()
-	p, revision, err := one.store.Policy(t.Context())
+	p, revision, err := one.env.Store.Policy(t.Context())
 	if err != nil || len(p.ArtifactReadRoles) != 2*changes || revision != 2*changes {
 		t.Errorf("got %d roles and revision %d, %v, want %d", len(p.ArtifactReadRoles), revision, err, 2*changes)
 	}
-	if trail, err := one.store.Audit(t.Context(),
+	if trail, err := one.env.Store.Audit(t.Context(),
 		store.AuditQuery{Limit: 1000}); err != nil || len(trail) != 2*changes {
 		t.Errorf("got %d audit entries, %v, want %d", len(trail), err, 2*changes)
 	}

@@ -8,100 +8,112 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // Which calls become proofs for successors. Each row spoils one thing of a call that does.
 func TestFixture(t *testing.T) {
 	t.Parallel()
-	type call struct {
+	type fixtureCall struct {
 		p       *agent.Policy
 		s       *selected
 		g       *agent.Generation
-		attempt judged
+		attempt judge.Judged
 	}
 	tests := []struct {
 		name  string
-		spoil func(c *call)
+		spoil func(c *fixtureCall)
 		want  bool
 	}{
-		{"nothing", func(*call) {}, true},
-		{"fixtures off", func(c *call) { c.p.FixturesEnabled = false }, false},
-		{"one fixture fewer than the most", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures-1) },
+		{"nothing", func(*fixtureCall) {}, true},
+		{"fixtures off", func(c *fixtureCall) { c.p.FixturesEnabled = false }, false},
+		{"one fixture fewer than the most", func(c *fixtureCall) {
+			c.g.Fixtures = make([]agent.Fixture,
+				agent.MaxFixtures-1)
+		},
 			true},
-		{"the most fixtures", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
-		{"effects cut", func(c *call) { c.attempt.result.Effects.Truncated = true }, false},
-		{"a history input", func(c *call) { c.s.inputHistory = json.RawMessage("{}") }, false},
-		{"no facts", func(c *call) { c.attempt.result.Facts = nil }, false},
-		{"it reads the history", func(c *call) { c.attempt.result.Facts.HistoryAccess = true }, false},
-		{"it names the history", func(c *call) { c.attempt.result.Facts.ContextReads = []string{historyKey} }, false},
-		{"it reads kept results", func(c *call) { c.attempt.result.Facts.UsesContent = true }, false},
-		{"not cacheable", func(c *call) { c.g.Cacheable = false }, false},
-		{"the same input", func(c *call) {
+		{"the most fixtures", func(c *fixtureCall) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
+		{"effects cut", func(c *fixtureCall) { c.attempt.Result.Effects.Truncated = true }, false},
+		{"a history input", func(c *fixtureCall) { c.s.InputHistory = json.RawMessage("{}") }, false},
+		{"no facts", func(c *fixtureCall) { c.attempt.Result.Facts = nil }, false},
+		{"it reads the history", func(c *fixtureCall) { c.attempt.Result.Facts.HistoryAccess = true }, false},
+		{"it names the history",
+			func(c *fixtureCall) { c.attempt.Result.Facts.ContextReads = []string{attempt.HistoryKey} },
+			false},
+		{"it reads kept results", func(c *fixtureCall) { c.attempt.Result.Facts.UsesContent = true }, false},
+		{"not cacheable", func(c *fixtureCall) { c.g.Cacheable = false }, false},
+		{"the same input", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
 				Kwargs: json.RawMessage("{}")}}
 		}, false},
-		{"another input", func(c *call) {
+		{"another input", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7", "8"),
 				Kwargs: json.RawMessage("{}")}}
 		}, true},
-		{"other keywords", func(c *call) {
+		{"other keywords", func(c *fixtureCall) {
 			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
 				Kwargs: json.RawMessage(`{"a":1}`)}}
 		}, true},
 	}
-	make1 := func() *call {
+	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
-		c := &call{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{opened: &opened{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")},
-			artifact: artifact(nil)}
-		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
-		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
+		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
+		c.s = &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p,
+			Args:   texts("7"),
+			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}}
+		c.attempt = judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
+		c.attempt.Result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
 		return c
 	}
 	for _, tt := range tests {
 		c := make1()
 		tt.spoil(c)
-		if got, _ := c.s.fixture(c.g, c.attempt); (got != nil) != tt.want {
+		if got, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (got != nil) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	c := make1()
-	c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
+	c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
+	if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
 		string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
-		c.attempt.result.Facts = &facts
-		if f, _ := c.s.fixture(c.g, c.attempt); string(f.Context) != `{"k":1}` {
+		c.attempt.Result.Facts = &facts
+		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); string(f.Context) != `{"k":1}` {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
 	}
-	c.s.memory = nil
-	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil {
+	c.s.Memory = nil
+	if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil {
 		t.Errorf("an empty context: %s", f.Context)
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
-	size := func(c *call, memory int) int {
-		return len(c.s.kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) +
-			len(c.s.args[0]) + memory
+	size := func(c *fixtureCall, memory int) int {
+		return len(c.s.Kwargs) + len(c.attempt.Outcome.Value) + len(c.attempt.Result.Effects.Journal) +
+			len(c.s.Args[0]) + memory
 	}
 	fill := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 	for _, more := range []int{0, 1} {
 		c := make1()
-		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
-		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
+		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
-		c.attempt.result.Facts.ContextReads = []string{"k"}
-		c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-		c.attempt.outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
-		if f, _ := c.s.fixture(c.g, c.attempt); (f != nil) != (more == 0) {
+		c.attempt.Result.Facts.ContextReads = []string{"k"}
+		c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
+		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
+		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
 		}
 	}
@@ -140,9 +152,10 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{opened: &opened{}, terms: terms{schema: tt.schema},
-			artifact: artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
-		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
+		s := &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{},
+			Terms:    call.Terms{Schema: tt.schema},
+			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}}
+		if got := proof.Binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -162,44 +175,47 @@ func TestProofIsDoneOnce(t *testing.T) {
 			return runtimetest.Value("2")
 		}}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
-	call("m", 7)
-	call("m", 8)
+	_, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	invoke("m", 7)
+	invoke("m", 8)
 	a := artifactOf(t, r, "r", "m")
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
-	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},
-		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.class != agent.ClassNone ||
-		broken.outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
+	cand := &forge.Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "new",
+		CodeChecksum: agent.Checksum("new")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
+		1)}}}
+	if broken := s.Prove(ctx, &cand.Candidate, false, false); broken == nil || broken.Class != agent.ClassNone ||
+		broken.Outcome.ErrorType != agent.ErrCanceled || cand.Proof.Done {
 		t.Fatalf("interrupted: %+v", broken)
 	}
-	broken := s.prove(t.Context(), cand, false, false)
-	if broken == nil || broken.class != agent.ClassIntrinsic || broken.fixture == "" ||
-		!strings.HasSuffix(broken.id, ".f1") ||
-		broken.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
+	broken := s.Prove(t.Context(), &cand.Candidate, false, false)
+	if broken == nil || broken.Class != agent.ClassIntrinsic || broken.Fixture == "" ||
+		!strings.HasSuffix(broken.ID, ".f1") ||
+		broken.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.prove(t.Context(), cand, false, false); again == nil || again.fixture != broken.fixture ||
-		again.hint != broken.hint || ran != 2 {
+	if again := s.Prove(t.Context(), &cand.Candidate, false, false); again == nil || again.Fixture != broken.Fixture ||
+		again.Hint != broken.Hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
-	cand.proof.turn <- struct{}{} // another call is at it
-	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.class != agent.ClassNone ||
-		waited.stage != stageProof {
+	cand.Proof.Turn <- struct{}{} // another call is at it
+	if waited := s.Prove(ctx, &cand.Candidate, false, false); waited == nil || waited.Class != agent.ClassNone ||
+		waited.Stage != attempt.StageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
-	<-cand.proof.turn
+	<-cand.Proof.Turn
 	// A person asked for the change: then the differences are listed, and failures break it all the same.
-	may := &candidate{generation: cand.generation, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), may, false, true); broken != nil || len(may.proof.changed) != 2 ||
-		len(may.proof.kept) != 0 {
-		t.Errorf("%d changed, %d kept, broken %+v", len(may.proof.changed), len(may.proof.kept), broken)
+	may := &forge.Candidate{Candidate: proof.Candidate{Generation: cand.Generation, Predecessor: a.Current(),
+		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}}
+	if broken := s.Prove(t.Context(), &may.Candidate, false, true); broken != nil || len(may.Proof.Changed) != 2 ||
+		len(may.Proof.Kept) != 0 {
+		t.Errorf("%d changed, %d kept, broken %+v", len(may.Proof.Changed), len(may.Proof.Kept), broken)
 	}
 	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
-	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")},
-		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), boom, false, true); broken == nil ||
-		!strings.HasSuffix(broken.hint.For(agent.LocalOwner), "now it is execution: boom") {
+	boom := &forge.Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "boom",
+		CodeChecksum: agent.Checksum("boom")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
+		1)}}}
+	if broken := s.Prove(t.Context(), &boom.Candidate, false, true); broken == nil ||
+		!strings.HasSuffix(broken.Hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}
 }

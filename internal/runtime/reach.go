@@ -1,129 +1,29 @@
 package runtime
 
 import (
-	"context"
 	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
-// A reach describes how far the serving program reaches: the manifest of its method, the effects of its runs, and the
-// names in its text.
-type reach struct {
-	manifest agent.Manifest
-	program  agent.Effects // "*" stands for names that it computes
-}
-
-// asks reports whether a successor of the generation needs approval if it reaches further. A program for a single call,
-// as a switch or the method demands it, has no predecessor in this sense.
-func (c *selected) asks(predecessor *agent.Generation) bool {
-	return c.policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
-}
-
-// reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
-// waits for approval, its nearest approved ancestor counts instead.
-func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach {
-	if !c.asks(g) {
-		return nil
-	}
-	for left := len(c.artifact.Generations); g != nil && c.artifact.AwaitsReach(g) && g.ParentID != nil &&
-		left > 0; left-- {
-		g = c.artifact.Find(*g.ParentID)
-	}
-	b := &reach{program: c.reached}
-	if m := c.artifact.Manifest; m != nil {
-		b.manifest = *m
-	}
-	if g == nil {
-		return b
-	}
-	named := g.Named()
-	// earlier versions stored fewer of the names
-	if facts, refused := c.r.box.Load(ctx, programOf(g), c.r.Owner(c.owner)); refused == nil {
-		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
-		named = named.With(&found)
-	}
-	b.program = b.program.With(g.Reach())
-	b.program = b.program.With(&named)
-	return b
-}
-
-// beyond returns the names in the program's text that exceed the reach. It returns nil if there are none, or if b is
-// nil.
-func (b *reach) beyond(g *agent.Generation) *agent.Effects {
-	if b == nil {
-		return nil
-	}
-	named := g.Named()
-	return b.manifest.Beyond(&b.program, &named)
-}
-
-// all returns the whole reach as a manifest that a run can be held to. Reading needs no approval, so it allows GET and
-// HEAD.
-func (b *reach) all() *agent.Manifest {
-	all := b.manifest.With(&b.program)
-	all = all.With(&agent.Effects{Methods: []string{"GET", "HEAD"}})
-	return &agent.Manifest{Effects: all}
-}
-
-// guardOf returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise the
-// predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
-func (c *selected) guardOf(cand *candidate) *manifestGuard {
-	if g := c.guard(); g != nil || cand.reach == nil {
-		return g
-	}
-	return &manifestGuard{role: c.role, method: c.method, manifest: cand.reach.all()}
-}
-
-// wentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
-// candidate waits for a person.
-func (cand *candidate) wentBeyond(g *manifestGuard) bool {
-	if cand.reach != nil && g != nil && !g.denied.Empty() {
-		denied := g.denied
-		cand.beyond.CompareAndSwap(nil, &denied)
-	}
-	return cand.beyond.Load() != nil
-}
-
-// describeReach adds what programs of the method may reach.
-func (c *selected) describeReach(e *evidenceText) {
-	if g := c.guard(); g != nil {
-		e.say("programs of this method may reach only this, until a person allows more: %s",
-			reachWords(&g.manifest.Effects))
-	} else if b := c.before; b != nil {
-		all := b.manifest.With(&b.program)
-		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
-	}
-	if c.artifact == nil {
-		return
-	}
-	for _, g := range c.artifact.Generations {
-		if g.ID != c.artifact.CurrentID && c.artifact.AwaitsReach(g) {
-			e.say("nobody has approved a program of this method that reaches more: %s", reachWords(g.Beyond))
-		}
-	}
-}
-
-// reachWords renders effects for a prompt.
-func reachWords(e *agent.Effects) string {
-	return "hosts " + reachOf(e.Hosts) + "; HTTP methods " + reachOf(e.Methods) + "; tools " + reachOf(e.Tools)
-}
-
 // approvalOfReach describes what a person has to allow before the program serves.
-func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
-	if m := c.artifact.Manifest; c.policy.Effects == agent.EffectsEnforce && m != nil &&
+func approvalOfReach(c *call.Selection, beyond *agent.Effects) *fetch.Approval {
+	if m := c.Artifact.Manifest; c.Policy.Effects == agent.EffectsEnforce && m != nil &&
 		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
 			func(l []string) bool { return slices.Contains(l, "*") }) {
 		if lacks := m.Missing(*beyond); !lacks.Empty() {
-			return approvalOf(c.role, c.method, "reach what its predecessors did not", lacks)
+			return attempt.ApprovalOf(c.Role, c.Method, "reach what its predecessors did not", lacks)
 		}
 	}
-	a := approvalOf(c.role, c.method, "", *beyond)
-	a.Request = "POST " + ToolPath(c.role, c.method) + "/approve"
+	a := attempt.ApprovalOf(c.Role, c.Method, "", *beyond)
+	a.Request = "POST " + attempt.ToolPath(c.Role, c.Method) + "/approve"
 	a.Message = "it would reach what its predecessors did not (" + strings.Join(reached(beyond), ", ") +
-		"): recurgentd tools approve " + shellWord(c.role) + " " + shellWord(c.method)
+		"): recurgentd tools approve " + attempt.ShellWord(c.Role) + " " + attempt.ShellWord(c.Method)
 	return a
 }
 
@@ -147,14 +47,15 @@ func reached(e *agent.Effects) (all []string) {
 // repairAwaits is the value of metadata.repair of a failure while a program that may do better waits for a person.
 const repairAwaits = "awaiting_approval"
 
-// announced adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
+// withWaiting adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
 // if beyond is nil.
-func (c *selected) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
+func withWaiting(c *call.Selection, o agent.Outcome, beyond *agent.Effects) agent.Outcome {
 	if o.OK() || beyond == nil {
 		return o
 	}
-	a := c.approvalOfReach(beyond)
+	a := approvalOfReach(c, beyond)
 	o.ErrorMessage += "; another program waits for a person's approval: " + a.Message
-	o.Metadata = with(with(with(o.Metadata, "approve", a.Request), "lacks", a.Details), "repair", repairAwaits)
+	o.Metadata = judge.With(judge.With(judge.With(o.Metadata, "approve", a.Request), "lacks", a.Details), "repair",
+		repairAwaits)
 	return o
 }

@@ -50,24 +50,24 @@ const (
 
 // observe returns what the call corrects, and remembers the call for the next one.
 func (rc *recentCalls) observe(c *answered, weak []string) correction {
-	if c.depth > 0 || c.programSource() == agent.SourceNone {
+	if c.Depth > 0 || c.programSource() == agent.SourceNone {
 		return correction{}
 	}
 	o := c.outcome
-	key := recentKey{c.session.ID, c.role, c.method}
-	now := recentCall{id: c.id, at: c.started, args: c.shown().args, kwargs: c.shown().kwargs, troubled: !o.OK() ||
-		len(weak) > 0 || c.weakBelow.Load() > 0}
+	key := recentKey{c.Session.ID, c.Role, c.Method}
+	now := recentCall{id: c.ID, at: c.Started, args: c.Shown().Args, kwargs: c.Shown().Kwargs, troubled: !o.OK() ||
+		len(weak) > 0 || c.WeakBelow.Load() > 0}
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
-	p := c.policy.UserCorrection
-	if !known && c.session.HistorySize > 0 && (c.r.o.Shared ||
+	p := c.Policy.UserCorrection
+	if !known && c.Session.HistorySize > 0 && (c.Env.Shared ||
 		now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second) {
 		before, known = c.beforeRestart() // the previous call may have run before a restart, or on another replica
 	}
 	if !known {
 		return correction{}
 	}
-	signal := evolve.Correction(before.turn(), now.turn(), slices.Contains(c.policy.DispatchMethods, c.method), p)
+	signal := evolve.Correction(before.turn(), now.turn(), slices.Contains(c.Policy.DispatchMethods, c.Method), p)
 	if signal == "" {
 		return correction{}
 	}
@@ -92,11 +92,11 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 }
 
 // beforeRestart reads the previous call from the session's records.
-func (c *opened) beforeRestart() (recentCall, bool) {
-	ctx := c.r.within()
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
-		Role: c.role, Method: c.method,
-		Since: c.started.Add(-time.Duration(c.policy.UserCorrection.WindowSeconds) * time.Second)})
+func (c *answered) beforeRestart() (recentCall, bool) {
+	ctx := c.Env.Within()
+	page, err := c.Env.Store.History(ctx, c.Session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
+		Role: c.Role, Method: c.Method,
+		Since: c.Started.Add(-time.Duration(c.Policy.UserCorrection.WindowSeconds) * time.Second)})
 	if err != nil || len(page.Records) == 0 {
 		return recentCall{}, false
 	}
@@ -110,7 +110,7 @@ func (c *opened) beforeRestart() (recentCall, bool) {
 	}
 	was := recentCall{id: rec.CallID, at: at, troubled: rec.OutcomeSummary.Status != agent.StatusOK}
 	was.args, was.kwargs = c.r.recent.remembered(rec.Args, rec.Kwargs)
-	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil &&
+	if logged, err := c.Env.Store.Call(ctx, rec.CallID); err == nil &&
 		(logged.Log.WeakSuccess || logged.Log.WeakNestedCalls > 0) {
 		was.troubled = true
 	}

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -51,7 +53,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 			len(e.CapabilityPatterns) != 1 || len(e.HistoryQueryPatterns) != 1 || e.WeakSuccess ||
 			e.ContractSource != "none" || e.ContractFingerprint != agent.FingerprintNone || e.Model != "other-model" ||
 			e.Replayable || agent.ReasonCode(e.ReplayableReason) != "masked_input" ||
-			!e.Cacheable || e.CacheabilityReason != CacheStable || e.UserCorrectionDetected ||
+			!e.Cacheable || e.CacheabilityReason != forge.CacheStable || e.UserCorrectionDetected ||
 			e.OutcomeValueClass != "number" {
 			t.Errorf("hit %v: the log says %s", hit, agent.Encoded(e))
 		}
@@ -59,7 +61,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 	if q := model.Requests()[0]; q.Model != "other-model" {
 		t.Errorf("the model asked is %s", q.Model)
 	}
-	events, err := r.store.Patterns(t.Context(), "r")
+	events, err := r.env.Store.Patterns(t.Context(), "r")
 	if err != nil || len(events) != 2 || events[0].WeakSuccess || events[0].Status != agent.StatusOK {
 		t.Errorf("patterns %+v, %v", events, err)
 	}
@@ -72,7 +74,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 		e.UserCorrectionReferenceCallID != reply.CallID {
 		t.Errorf("the same question again is logged as %s", agent.Encoded(e))
 	}
-	if events, err := r.store.Patterns(t.Context(), "r"); err != nil || len(events) != 4 {
+	if events, err := r.env.Store.Patterns(t.Context(), "r"); err != nil || len(events) != 4 {
 		t.Errorf("%d patterns with the weak ones, %v", len(events), err)
 	}
 	_, e, rec := call(CallRequest{Method: "missing"})
@@ -177,7 +179,7 @@ func TestSeed(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]uint64{"": 14695981039346656037, "a": 12638187200555641996,
 		"foobar": 9625390261332436968} {
-		if got := Seed(id); got != want {
+		if got := attempt.Seed(id); got != want {
 			t.Errorf("Seed(%q) = %d, want %d", id, got, want)
 		}
 	}

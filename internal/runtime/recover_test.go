@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -52,7 +54,7 @@ func scriptedPrograms() map[string]runtimetest.Run {
 
 func artifactOf(t *testing.T, r *Runtime, role, method string) *agent.Artifact {
 	t.Helper()
-	a, err := r.store.Artifact(t.Context(), role, method)
+	a, err := r.env.Store.Artifact(t.Context(), role, method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func artifactOf(t *testing.T, r *Runtime, role, method string) *agent.Artifact {
 
 func logOf(t *testing.T, r *Runtime, callID string) agent.LogEntry {
 	t.Helper()
-	c, err := r.store.Call(t.Context(), callID)
+	c, err := r.env.Store.Call(t.Context(), callID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +176,7 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	box := &runtimetest.Box{Programs: scriptedPrograms()}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "boom"}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	patchPolicy(t, r, `{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "fine")
@@ -197,8 +199,8 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	clock = clock.Add(31 * time.Second)
 	model.Programs["r.m"] = []string{"fixed"}
 	wantReply(t, "after the delay", call("m", "bad"), `"fixed" repaired`)
-	for k, b := range r.backoffs.all {
-		if b.failures != 0 || b.until.After(clock) {
+	for k, b := range r.backoffs.All {
+		if b.Failures != 0 || b.Until.After(clock) {
 			t.Errorf("a success leaves the failures of %v: %+v", k, b)
 		}
 	}
@@ -289,8 +291,8 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 		t.Errorf("metadata %v", got.Outcome.Metadata)
 	}
 	a := artifactOf(t, r, "r", "m")
-	if a.RepairCountSinceRegen != 0 || len(r.backoffs.all) != 0 {
-		t.Errorf("the outage counts as %d repairs, %d delays", a.RepairCountSinceRegen, len(r.backoffs.all))
+	if a.RepairCountSinceRegen != 0 || len(r.backoffs.All) != 0 {
+		t.Errorf("the outage counts as %d repairs, %d delays", a.RepairCountSinceRegen, len(r.backoffs.All))
 	}
 	model.Err = nil
 	wantReply(t, "afterwards", call("m", "bad"), `"fixed" repaired`)
@@ -323,7 +325,7 @@ func TestUnreadablePayloads(t *testing.T) {
 	}
 	e := logOf(t, r, got.CallID)
 	if e.FailureClass != agent.ClassIntrinsic || len(e.AttemptFailures) != 1 ||
-		e.AttemptFailures[0].Stage != stageValidation {
+		e.AttemptFailures[0].Stage != attempt.StageValidation {
 		t.Errorf("class %q, failures %+v", e.FailureClass, e.AttemptFailures)
 	}
 }
@@ -421,7 +423,7 @@ func TestBrokenContract(t *testing.T) {
 		t.Errorf("log: outcome repairs %d, checked %v, kept %v, mismatch %q", e.OutcomeRepairAttempts,
 			e.ContractValidationApplied, e.ContractValidationPassed, e.ContractValidationMismatch)
 	}
-	if _, err := r.store.Artifact(t.Context(), "r", "never"); err == nil {
+	if _, err := r.env.Store.Artifact(t.Context(), "r", "never"); err == nil {
 		t.Error("a program that never served is stored")
 	}
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
@@ -28,7 +30,7 @@ func TestRemarks(t *testing.T) {
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": weak, "one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("other", "elsewhere in the world")
 	call("m", "rain in Spain")
@@ -41,8 +43,8 @@ func TestRemarks(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m", "zeta")
 	text := lastUser(model.Requests()[2])
-	if n := strings.Count(text, "a weak answer ("); n != shownRemarks {
-		t.Errorf("%d weak answers are shown, want the newest of %d kinds:\n%s", n, shownRemarks, text)
+	if n := strings.Count(text, "a weak answer ("); n != forge.ShownRemarks {
+		t.Errorf("%d weak answers are shown, want the newest of %d kinds:\n%s", n, forge.ShownRemarks, text)
 	}
 	for part, want := range map[string]bool{
 		`args ["gamma"] were answered with {"status":"no_results","token":"[masked]"}`: true,
@@ -69,13 +71,13 @@ func TestReasons(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	audit := func(action, target, reason, after string) {
 		t.Helper()
 		e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target,
 			Reason: reason, After: json.RawMessage(after)}
-		if err := r.store.AppendAudit(t.Context(), e); err != nil {
+		if err := r.env.Store.AppendAudit(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +93,7 @@ func TestReasons(t *testing.T) {
 	audit("recommendation.apply", "rec_2", "as advised elsewhere", `{"role":"r","method":"n"}`)
 	audit("artifact.regenerate", "r.m", "", "")
 	audit("artifact.regenerate", "r.m", "too vague", "")
-	reason := RegenerateRequested
+	reason := forge.RegenerateRequested
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m")
 	text := lastUser(model.Requests()[1])
@@ -128,7 +130,7 @@ func TestCorrectionAcrossRestart(t *testing.T) {
 			start := func() (*Runtime, *runtimetest.Model) {
 				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"p": runtimetest.Returns(tt.answer)}}
 				return scripted(t, box, map[string][]string{"r.m": {"p"}},
-					func(o *Options) { o.Store, o.Now = held, func() time.Time { return clock } })
+					func(o *env.Options) { o.Store, o.Now = held, func() time.Time { return clock } })
 			}
 			r, _ := start()
 			id, call := conversation(t, r, SessionRequest{Role: "r"})

@@ -12,7 +12,6 @@ import (
 // Errors of Call that mean that no call took place and nothing was recorded.
 var (
 	ErrDraining  = errors.New("the daemon is shutting down")
-	ErrQueueFull = errors.New("too many calls are waiting")
 	ErrKeyReused = errors.New("the idempotency key was used with another request")
 	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
 )

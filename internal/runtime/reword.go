@@ -2,171 +2,52 @@ package runtime
 
 import (
 	"context"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
-
-// reworded reports whether a person changed the method's purpose since the generation was made.
-func (in *SelectInput) reworded(g *agent.Generation) bool { return g != nil && g.Reworded(in.Words) }
-
-// outdated reports whether the generation needs a recheck because of such a change.
-func (in *SelectInput) outdated(g *agent.Generation) bool {
-	return g != nil && g.Outdated(in.Words)
-}
-
-// worded returns the newest kept generation that may answer and was made for the registered wording, or nil.
-func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
-	for _, g := range a.Generations {
-		fits := in.CheckedFingerprint == agent.FingerprintNone &&
-			g.CheckedFingerprint == a.Current().CheckedFingerprint && !in.others(g) ||
-			g.CheckedFingerprint == in.CheckedFingerprint
-		if fits && g.MadeFor != nil && !in.reworded(g) && in.serves(a, g) {
-			return g
-		}
-	}
-	return nil
-}
-
-// whileWaiting selects while the current generation waits for a person. A generation made for the registered wording
-// takes precedence over the waiting one's predecessor.
-func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) Decision {
-	serving := selectServing(*in, a, d, why)
-	if serving.Decision != agent.DecideRun || a.Pinned || !in.reworded(serving.Generation) {
-		return serving
-	}
-	if made := in.worded(a); made != nil {
-		serving.Generation = made
-		return serving
-	}
-	if in.outdated(d.Generation) {
-		return recheck(d, serving.Generation) // the waiting program was written for an outdated wording
-	}
-	return serving
-}
-
-// recheck decides to ask a model whether the generation fits the registered wording; otherwise the model writes a new
-// one. The generation is the fallback.
-func recheck(d Decision, g *agent.Generation) Decision {
-	d.Decision, d.Reason, d.Generation, d.Fallback, d.Reworded = agent.DecideForge, ReasonPurposeChanged, g, g, true
-	return d
-}
-
-// registeredWords returns the digest of the registered wording, or "" if the call has a wording of its own.
-func (t *terms) registeredWords() agent.WordingDigest {
-	if t.words == nil || t.words.Own {
-		return ""
-	}
-	return t.words.ByPerson
-}
-
-// madeFor returns MadeFor of the requested program, and the wording that a person confirmed for it. A program that must
-// reproduce its predecessor's answers inherits both.
-func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
-	if predecessor != nil && predecessor.MadeFor != nil && !c.rewrites() {
-		return predecessor.MadeFor, predecessor.Confirmed
-	}
-	return c.madeForNow(), ""
-}
-
-// madeForNow returns MadeFor of a program for the registered wording, or nil if no contract was resolved.
-func (c *selected) madeForNow() *agent.MadeFor {
-	if c.terms.words == nil {
-		return nil
-	}
-	m := c.terms.words.Made
-	if !c.terms.registered && c.terms.contract != nil { // the role is registered with its first program
-		m.Purpose = c.terms.contract.Purpose
-	}
-	return &m
-}
-
-// rewrites reports whether the new program is for another wording than its predecessor's. The predecessor's fixtures do
-// not apply then. Corrections always keep the predecessor's answers.
-func (c *selected) rewrites() bool {
-	return c.decision.Reworded && c.decision.Reason != ReasonCorrection
-}
-
-// rechecked returns the candidate for a reply with unchanged: true.
-func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at,
-		proof: proof{turn: make(chan struct{}, 1)}}
-}
 
 // tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
 // precedence over the model's decision. It returns no attempt if the program holds everything, or if the candidate is a
 // new program.
-func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
-	if !cand.keeps {
-		return judged{}
+func (rec *recovery) tryKept(ctx context.Context, cand *forge.Candidate) judge.Judged {
+	if !cand.Keeps {
+		return judge.Judged{}
 	}
-	if broken := rec.prove(ctx, cand, rec.adaptive, false); broken != nil {
+	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, false); broken != nil {
 		return *broken
 	}
-	return judged{}
+	return judge.Judged{}
 }
 
 // keepProgram records that the model confirmed the program, and answers with it.
-func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Outcome {
-	made := *rec.madeForNow()
-	at := cand.keptAt
+func (rec *recovery) keepProgram(ctx context.Context, cand *forge.Candidate) agent.Outcome {
+	made := *rec.MadeForNow()
+	at := cand.KeptAt
 	made.Checked = &at
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
-		Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
+	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
+		Reworded: &agent.Rewording{Of: cand.Predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
-	rec.r.backoffs.clear(rec.backoffKey())
-	rec.artifact = rec.artifact.Apply(change)
-	g := rec.artifact.Find(cand.predecessor.ID)
-	rec.decision = Decision{Decision: agent.DecideRun, Reason: ReasonPurposeChecked, Generation: g}
+	rec.r.backoffs.Clear(keyOfBackoff(&rec.Selection))
+	rec.Artifact = rec.Artifact.Apply(change)
+	g := rec.Artifact.Find(cand.Predecessor.ID)
+	rec.Decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}
 	return rec.runStored(ctx, g)
 }
 
 // staleness returns the value of program.stale in a reply.
 func (a *answered) staleness() string {
-	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.terms.registeredWords()) {
+	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.Terms.RegisteredWords()) {
 		return agent.StalePurpose
 	}
 	return ""
 }
 
-// mayKeep reports whether the model may answer the request by keeping the program.
-func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.KindForge }
-
-// onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
-// gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
-// a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judged) *judged {
-	how := exampleRun{denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
-	defer func() { cand.wentBeyond(how.guard) }()
-	var ids []string
-	active := c.artifact.ActiveExamples()
-	for i := range active {
-		r := c.runExample(ctx, &cand.generation, &active[i], how)
-		if r.attempt != nil && r.attempt.class == agent.ClassNone && ctx.Err() != nil {
-			return r.attempt
-		}
-		if r.Result != ExampleFailed {
-			continue
-		}
-		if r.attempt.result.Failure != nil {
-			return c.brokenExample(r.attempt, &active[i])
-		}
-		ids = append(ids, active[i].ID)
-	}
-	if len(ids) == 0 {
-		return broken
-	}
-	if wrong := c.proveWrongs(ctx, cand, how); wrong != nil {
-		return wrong
-	}
-	cand.proof.breaks = ids
-	return nil
-}
-
 // rewordedToo returns the part of a repair prompt that describes a changed wording, or "".
 func (rec *recovery) rewordedToo(g *agent.Generation) string {
-	if !rec.decision.Reworded {
+	if !rec.Decision.Reworded {
 		return ""
 	}
 	return " What it is for has changed, too, so that what it answered before counts no more. Before: " +

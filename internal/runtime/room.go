@@ -14,17 +14,17 @@ import (
 
 // Room returns a *storage.FullError if the owner's share has no room for more.
 func (r *Runtime) Room(ctx context.Context, owner string, more store.Bytes) error {
-	return r.o.Storage.Room(ctx, owner, more)
+	return r.env.Storage.Room(ctx, owner, more)
 }
 
 // ListStored returns the stored bytes of owners, sorted by name, that follow the name after.
 func (r *Runtime) ListStored(ctx context.Context, after string, limit int) ([]store.OwnerBytes, error) {
-	return r.store.ListStored(ctx, after, limit)
+	return r.env.Store.ListStored(ctx, after, limit)
 }
 
 // Stored returns the owner's stored bytes.
 func (r *Runtime) Stored(ctx context.Context, owner string) (store.OwnerBytes, error) {
-	s, err := r.store.Stored(ctx, owner)
+	s, err := r.env.Store.Stored(ctx, owner)
 	return store.OwnerBytes{Owner: owner, Bytes: s.Own}, err
 }
 
@@ -37,11 +37,11 @@ const (
 // enterRoom reserves room for the record of a call and for its recorded answer. It does so before the call runs,
 // because nothing may happen without a record. leaveRoom releases it once the call is committed.
 func (c *opened) enterRoom(ctx context.Context) error {
-	need := store.Bytes{Histories: leastRecord + int64(len(c.kwargs)), Values: leastValue}
-	for _, a := range c.args {
+	need := store.Bytes{Histories: leastRecord + int64(len(c.Kwargs)), Values: leastValue}
+	for _, a := range c.Args {
 		need.Histories += int64(len(a))
 	}
-	if c.session.Ephemeral && c.depth == 0 && c.session.HistorySize == 0 {
+	if c.Session.Ephemeral && c.Depth == 0 && c.Session.HistorySize == 0 {
 		need.Contexts = 1 // the call creates its session
 	}
 	return c.hold(ctx, need)
@@ -49,7 +49,7 @@ func (c *opened) enterRoom(ctx context.Context) error {
 
 // hold reserves room in the owner's share until leaveRoom.
 func (c *opened) hold(ctx context.Context, need store.Bytes) error {
-	err := c.r.o.Storage.Hold(ctx, c.session.Owner, need)
+	err := c.Env.Storage.Hold(ctx, c.Session.Owner, need)
 	if err == nil {
 		c.held.Add(need)
 	}
@@ -58,7 +58,7 @@ func (c *opened) hold(ctx context.Context, need store.Bytes) error {
 
 // leaveRoom releases everything that the call reserved.
 func (c *opened) leaveRoom() {
-	c.r.o.Storage.Release(c.session.Owner, c.held)
+	c.Env.Storage.Release(c.Session.Owner, c.held)
 	c.held = store.Bytes{}
 }
 
@@ -72,8 +72,8 @@ func (a *answered) bound() {
 // boundValues reserves room for the value and the effects. Without room they are not stored, and the value only goes to
 // the waiting client. If no client waits, or if a replay will need the reply, the call ends in an error.
 func (a *answered) boundValues() {
-	value, journal := len(a.outcome.Value), len(a.last.result.Effects.Journal)
-	if a.key != nil {
+	value, journal := len(a.outcome.Value), len(a.last.Result.Effects.Journal)
+	if a.open.key != nil {
 		value *= 2 // the reply for replays contains it as well
 	}
 	if !a.kept {
@@ -83,12 +83,12 @@ func (a *answered) boundValues() {
 		return
 	}
 	var full *storage.FullError
-	if !errors.As(a.hold(a.r.within(), store.Bytes{Values: int64(value + journal)}), &full) {
+	if !errors.As(a.open.hold(a.Env.Within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
 	// Without its effects the call is not replayable, and makes no fixture.
-	a.last.result.Effects.Truncated = true
-	if a.valueLost = true; a.outcome.OK() && (a.key != nil || a.unattended) {
+	a.last.Result.Effects.Truncated = true
+	if a.valueLost = true; a.outcome.OK() && (a.open.key != nil || a.open.unattended) {
 		a.takeBack(full.Outcome())
 		return
 	}
@@ -114,10 +114,10 @@ func (a *answered) boundContext() {
 	if a.context.Empty() || !a.outcome.OK() {
 		return
 	}
-	before := a.memory
+	before := a.Memory
 	if before == nil { // a setter has not read it
 		var err error
-		if before, err = a.r.store.Context(a.r.within(), a.session.ID); err != nil {
+		if before, err = a.Env.Store.Context(a.Env.Within(), a.Session.ID); err != nil {
 			return // the commit will fail as well
 		}
 	}
@@ -129,12 +129,12 @@ func (a *answered) boundContext() {
 		return
 	}
 	var full *storage.FullError
-	switch err := a.hold(a.r.within(), store.Bytes{Contexts: int64(more)}); {
+	switch err := a.open.hold(a.Env.Within(), store.Bytes{Contexts: int64(more)}); {
 	case errors.As(err, &full):
 		a.takeBack(full.Outcome())
-	case size > a.r.o.MaxContext:
+	case size > a.Env.MaxContext:
 		a.takeBack(agent.Failed(agent.ErrResourceExhausted,
-			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.r.o.MaxContext)))
+			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.Env.MaxContext)))
 	}
 }
 
@@ -144,16 +144,4 @@ func contextSize(memory map[string]json.RawMessage) (size int) {
 		size += len(k) + len(v) + 4
 	}
 	return size
-}
-
-// roomForProgram returns the outcome of a forge that does not ask the model, because the share has no room for a
-// program. It returns nil if there is room.
-func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
-	const least = 1 << 10
-	var full *storage.FullError
-	if !errors.As(w.r.o.Storage.Room(ctx, w.owner, store.Bytes{Tools: least}), &full) {
-		return nil
-	}
-	o := full.Outcome()
-	return &o
 }

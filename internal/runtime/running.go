@@ -12,12 +12,12 @@ func (r *Runtime) Idle() bool {
 	if running, waiting := r.Load(); running+waiting > 0 {
 		return false
 	}
-	return !r.CorrectionsPending() && !r.flights.underWay() && !r.backoffs.delayed(r.o.Now())
+	return !r.CorrectionsPending() && !r.flights.UnderWay() && !r.backoffs.Delayed(r.env.Now())
 }
 
 // Load returns the number of running calls, nested ones included, and of calls that wait for their session's turn.
 func (r *Runtime) Load() (running, waiting int) {
-	waiting = r.sessions.length()
+	waiting = r.sessions.Length()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(len(r.running)-waiting, 0), waiting
@@ -26,7 +26,7 @@ func (r *Runtime) Load() (running, waiting int) {
 // Running returns the current state of a running call. It returns false if no call with that ID runs.
 func (r *Runtime) Running(callID string) (agent.LogEntry, bool) {
 	if c := r.runningCall(callID); c != nil {
-		return c.entry(), true
+		return c.Entry(), true
 	}
 	return agent.LogEntry{}, false
 }
@@ -37,7 +37,7 @@ func (r *Runtime) RunningCalls() []agent.LogEntry {
 	defer r.mu.Unlock()
 	out := make([]agent.LogEntry, 0, len(r.running))
 	for _, c := range r.running {
-		out = append(out, c.entry())
+		out = append(out, c.Entry())
 	}
 	return out
 }
@@ -45,7 +45,7 @@ func (r *Runtime) RunningCalls() []agent.LogEntry {
 // Progress returns the events of a running call, or nil if no call with that ID runs.
 func (r *Runtime) Progress(callID string) *progress.Log {
 	if c := r.runningCall(callID); c != nil {
-		return &c.progress
+		return &c.Progress
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (r *Runtime) Progress(callID string) *progress.Log {
 func (r *Runtime) CancelRunning(callID string) bool {
 	c := r.runningCall(callID)
 	if c != nil {
-		c.life.cancel(interrupt.ErrCanceled)
+		c.Life.Cancel(interrupt.ErrCanceled)
 	}
 	return c != nil
 }
@@ -64,14 +64,4 @@ func (r *Runtime) runningCall(callID string) *opened {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running[callID]
-}
-
-// entry returns a log entry for a call that is still running.
-func (c *opened) entry() agent.LogEntry {
-	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID,
-		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
-		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args,
-		Kwargs:     c.shown().kwargs,
-		DurationMs: agent.Milliseconds(c.r.o.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning,
-		Stage: c.progress.Last(), SandboxLevel: string(c.r.level)}
 }

@@ -20,22 +20,17 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/store"
-	"github.com/recurgentd/recurgentd/internal/telemetry"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
 // Runtime runs calls. Its methods may be called concurrently.
 type Runtime struct {
-	o       Options
-	store   store.Namespace
-	box     sandbox.Sandbox
-	model   provider.Provider
-	metrics *telemetry.Metrics
-	level   sandbox.Level // as observed at startup
+	env *env.Env // what calls use of the daemon
 
 	policy   atomic.Pointer[agent.Policy]
 	rules    atomic.Pointer[mask.Rules] // compiled from the policy
@@ -45,21 +40,14 @@ type Runtime struct {
 	policyRevision int64  // of the policy in force; guarded by policyMu
 	unfollow       func() // ends following the store; nil unless the store is shared
 
-	sessions queues   // admits one call per session at a time
-	adoption keyLocks // admits one new generation, or one person's operation, per artifact at a time
-	flights  flights
-	backoffs backoffs
+	sessions turns.Queues // admits one call per session at a time
+	adoption turns.Locks  // admits one new generation, or one person's operation, per artifact at a time
+	flights  forge.Flights
+	backoffs forge.Backoffs
 	corrects corrector
-	compiled compiledContracts
-	facts    factsCache
-	words    wordsCache
-	intact   intactCache
 
-	irreproducible failedProofs // failed proofs of calls with secrets
-
-	commits sharedDeadline
-	recent  recentCalls
-	feed    progress.Feed
+	recent recentCalls
+	feed   progress.Feed
 
 	life context.Context         // lifetime of asynchronous calls and flights, which outlive their clients
 	end  context.CancelCauseFunc // ends life
@@ -73,8 +61,8 @@ type Runtime struct {
 
 // New wires a Runtime and reads the policy. If Options.Shared is set, it starts following the store, so Stop must be
 // called.
-func New(ctx context.Context, o Options) (*Runtime, error) {
-	if err := o.validate(); err != nil {
+func New(ctx context.Context, o env.Options) (*Runtime, error) {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	held, err := o.Store.Namespace(o.Namespace)
@@ -86,8 +74,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
-		level:   o.Sandbox.Status().Level,
+	r := &Runtime{env: &env.Env{Options: o, Store: held, Level: o.Sandbox.Status().Level},
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
 		policyRevision: revision}
 	r.enforce(&p)
@@ -109,7 +96,7 @@ func (r *Runtime) Ready() error {
 	if draining {
 		return ErrDraining
 	}
-	return r.o.Store.Ready()
+	return r.env.Options.Store.Ready()
 }
 
 // Stop rejects new calls and waits for the running ones until ctx ends. Then it cancels them and waits for their
@@ -141,21 +128,19 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		<-r.idle
-		r.flights.under.Wait()
+		r.flights.Under.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 		return err
-	case <-time.After(r.o.CancelGrace):
-		return fmt.Errorf("calls are still running %v after they were canceled", r.o.CancelGrace)
+	case <-time.After(r.env.CancelGrace):
+		return fmt.Errorf("calls are still running %v after they were canceled", r.env.CancelGrace)
 	}
 }
 
 // Owner returns the owner of calls made with the access token of that name.
-func (r *Runtime) Owner(name string) agent.Owner {
-	return agent.Owner{Namespace: r.o.Namespace, Name: name}
-}
+func (r *Runtime) Owner(name string) agent.Owner { return r.env.Owner(name) }
 
 // lifeFor returns the lifetime of work that starts on behalf of ctx and outlives it. It is marked as background work if
 // ctx is.
@@ -170,22 +155,22 @@ func (r *Runtime) lifeFor(ctx context.Context) context.Context {
 func (r *Runtime) Life() context.Context { return r.life }
 
 // Settled waits until everything that was read so far is durable; see store.Store.
-func (r *Runtime) Settled() error { return r.o.Store.Settled() }
+func (r *Runtime) Settled() error { return r.env.Options.Store.Settled() }
 
 // Feed returns the feed that announces every committed call.
 func (r *Runtime) Feed() *progress.Feed { return &r.feed }
 
 // RunTimeout returns the limit of a program's own computing time.
-func (r *Runtime) RunTimeout() time.Duration { return r.o.RunTimeout }
+func (r *Runtime) RunTimeout() time.Duration { return r.env.RunTimeout }
 
 // HoldAdoption prevents new generations of the method's artifact from being adopted until release is called.
 func (r *Runtime) HoldAdoption(role, method string) (release func()) {
-	return r.lockAdoption(methodKey{role, method})
+	return r.lockAdoption(turns.Method{Role: role, Method: method})
 }
 
 // lockAdoption locks the method's artifact against adoptions.
-func (r *Runtime) lockAdoption(k methodKey) (unlock func()) {
-	return r.adoption.lock(k)
+func (r *Runtime) lockAdoption(k turns.Method) (unlock func()) {
+	return r.adoption.Lock(k)
 }
 
 // cancelRunning cancels the running calls that match.
@@ -194,7 +179,7 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 	defer r.mu.Unlock()
 	for _, c := range r.running {
 		if match(c) {
-			c.life.cancel(cause)
+			c.Life.Cancel(cause)
 		}
 	}
 }
@@ -203,10 +188,10 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 func (r *Runtime) enter(c *opened) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.draining && c.depth == 0 {
+	if r.draining && c.Depth == 0 {
 		return ErrDraining
 	}
-	r.running[c.id] = c
+	r.running[c.ID] = c
 	return nil
 }
 
@@ -214,8 +199,8 @@ func (r *Runtime) enter(c *opened) error {
 func (r *Runtime) leave(c *opened) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.running, c.id)
-	c.progress.End()
+	delete(r.running, c.ID)
+	c.Progress.End()
 	if r.draining && len(r.running) == 0 {
 		select {
 		case <-r.idle:

@@ -58,7 +58,7 @@ func TestSingleFlight(t *testing.T) {
 	if got := model.Count("calculator.add", ""); got != 1 {
 		t.Errorf("%d model requests, want 1", got)
 	}
-	a, err := r.store.Artifact(t.Context(), "calculator", "add")
+	a, err := r.env.Store.Artifact(t.Context(), "calculator", "add")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRepair(t *testing.T) {
 			t.Errorf("the repair request lacks %q:\n%s", part, last)
 		}
 	}
-	a, _ := r.store.Artifact(t.Context(), "r", "m")
+	a, _ := r.env.Store.Artifact(t.Context(), "r", "m")
 	if a.RepairCountSinceRegen != 1 || a.IntrinsicFailureCount != 1 || a.Generations[0].Trigger != "repair:execution" ||
 		*a.Generations[0].ParentID != "gen-1" {
 		t.Errorf("repairs %d, intrinsic %d, newest %+v", a.RepairCountSinceRegen, a.IntrinsicFailureCount,
@@ -101,7 +101,7 @@ func TestProofBeforeServing(t *testing.T) {
 	if text := lastUser(model.Requests()[2]); !strings.Contains(text, "broke an earlier call") {
 		t.Errorf("the request of the next attempt does not mention the broken fixture:\n%s", text)
 	}
-	a, _ := r.store.Artifact(t.Context(), "pf", "m")
+	a, _ := r.env.Store.Artifact(t.Context(), "pf", "m")
 	if len(a.Rejections) != 1 || a.Rejections[0].Fixture != first.CallID {
 		t.Errorf("rejections %+v, want one that names %s", a.Rejections, first.CallID)
 	}
@@ -146,7 +146,7 @@ func TestAuthoredErrors(t *testing.T) {
 	if !low.Outcome.Authored || low.Outcome.Retriable {
 		t.Errorf("authored %v, retriable %v", low.Outcome.Authored, low.Outcome.Retriable)
 	}
-	if _, err := r.store.Artifact(t.Context(), "a", "low"); err == nil {
+	if _, err := r.env.Store.Artifact(t.Context(), "a", "low"); err == nil {
 		t.Error("a first call that ends in an authored error keeps its program")
 	}
 	wantReply(t, "plain error", call("plain"), "tool_error generated")

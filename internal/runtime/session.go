@@ -14,6 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	audittrail "github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -39,37 +41,37 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 	if err := r.checkContext(memory); err != nil {
 		return agent.Session{}, err
 	}
-	now := r.o.Now().UTC()
+	now := r.env.Now().UTC()
 	s := agent.Session{ID: ids.NewSession(false), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug,
 		Metadata: q.Metadata,
 		Owner:    q.Owner, CreatedAt: now, UpdatedAt: now}
 	if s.Contract.Empty() {
 		s.Contract = nil
 	}
-	if err := r.o.Storage.Room(ctx, s.Owner,
+	if err := r.env.Storage.Room(ctx, s.Owner,
 		store.Bytes{Contexts: store.SessionBytes(s) + store.ContextBytes(memory)}); err != nil {
 		return agent.Session{}, err
 	}
-	if err := r.store.CreateSession(ctx, s, memory); err != nil {
+	if err := r.env.Store.CreateSession(ctx, s, memory); err != nil {
 		return agent.Session{}, err
 	}
-	return r.store.Session(ctx, s.ID)
+	return r.env.Store.Session(ctx, s.ID)
 }
 
 // checkContext returns an *agent.InputError if the context is larger than Options.MaxContext.
 func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
 	size := contextSize(memory)
-	if size <= r.o.MaxContext {
+	if size <= r.env.MaxContext {
 		return nil
 	}
 	return &agent.InputError{Code: "too_large", Pointer: "/context",
-		Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.o.MaxContext),
+		Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.env.MaxContext),
 		Hint:   "keep large data outside and pass it as arguments"}
 }
 
 // Session returns the session, or store.ErrNotFound if there is none.
 func (r *Runtime) Session(ctx context.Context, id string) (agent.Session, error) {
-	return r.store.Session(ctx, id)
+	return r.env.Store.Session(ctx, id)
 }
 
 // SessionQuery selects a page of sessions.
@@ -86,12 +88,12 @@ const maxSessionsRead = 2000
 // next is then the After of the next page, otherwise "".
 func (r *Runtime) ListSessions(ctx context.Context, q SessionQuery) (sessions []agent.Session, next string, err error) {
 	if q.Owner == "" {
-		sessions, err = r.store.ListSessions(ctx, q.After, q.Limit)
+		sessions, err = r.env.Store.ListSessions(ctx, q.After, q.Limit)
 		return sessions, "", err
 	}
 	const part = 200
 	for read := 0; read < maxSessionsRead; read += part {
-		all, err := r.store.ListSessions(ctx, q.After, part)
+		all, err := r.env.Store.ListSessions(ctx, q.After, part)
 		if err != nil {
 			return nil, "", err
 		}
@@ -127,35 +129,35 @@ const (
 // DeleteSession erases the session and everything that it left elsewhere. Its calls in progress are canceled. The audit
 // trail keeps who deleted the session, its owner, its creation time and its history size, but none of its content.
 func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
-	was, err := r.store.Session(ctx, id)
+	was, err := r.env.Store.Session(ctx, id)
 	if err != nil {
 		return err
 	}
 	// Cancel first, then wait for the turn: the canceled calls commit before the session is erased. The queue's limit
 	// is raised by one, because a full queue must not prevent a deletion.
-	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
-	_, leave, err := r.turn(ctx, id, r.o.MaxQueue+1)
+	r.cancelRunning(func(c *opened) bool { return c.Session.ID == id }, interrupt.ErrCanceled)
+	_, leave, err := r.turn(ctx, id, r.env.MaxQueue+1)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	entry := audittrail.Entry(r.o.Now(), actor, opSessionDelete, id)
+	entry := audittrail.Entry(r.env.Now(), actor, opSessionDelete, id)
 	entry.Before = agent.Encoded(struct {
 		Owner       string    `json:"owner"`
 		CreatedAt   time.Time `json:"created_at"`
 		HistorySize int       `json:"history_size"`
 	}{was.Owner, was.CreatedAt, was.HistorySize})
-	return r.store.DeleteSession(ctx, id, &entry)
+	return r.env.Store.DeleteSession(ctx, id, &entry)
 }
 
 // Context returns the session's context by top-level key, with its records under conversation_history; see
 // shownContext.
 func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
-	stored, err := r.store.Context(ctx, id)
+	stored, err := r.env.Store.Context(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	records, err := r.records(ctx, id, wholeHistory(false))
+	records, err := r.env.Records(ctx, id, attempt.WholeHistory(false))
 	return shownContext(stored, records), err
 }
 
@@ -169,15 +171,15 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object",
 			Hint: `{"key": "value", "gone": null}`}
 	}
-	s, err := r.store.Session(ctx, id)
+	s, err := r.env.Store.Session(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	shown, err := r.patchContext(ctx, &s, patch, actor)
 	// The store rejected the epoch, so another replica owned the session. The retry claims the session again or names
 	// that replica.
-	if errors.Is(err, store.ErrFenced) && r.o.Owners != nil {
-		r.o.Owners.Fenced(id)
+	if errors.Is(err, store.ErrFenced) && r.env.Owners != nil {
+		r.env.Owners.Fenced(id)
 		return r.patchContext(ctx, &s, patch, actor)
 	}
 	return shown, err
@@ -192,7 +194,7 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, err
 	}
 	defer leave()
-	before, err := r.store.Context(ctx, id)
+	before, err := r.env.Store.Context(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -201,22 +203,23 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, &agent.InputError{Code: "invalid_context", Detail: err.Error(),
 			Hint: "send a JSON merge patch (RFC 7396)"}
 	}
-	entry := audittrail.Entry(r.o.Now(), actor, opContextPatch, id)
+	entry := audittrail.Entry(r.env.Now(), actor, opContextPatch, id)
 	entry.SessionID, entry.Before = id, r.audited(before, change)
 	size := contextSize(before)
 	change.Apply(before)
 	if err := r.checkContext(before); err != nil {
 		return nil, err
 	}
-	if err := r.o.Storage.Room(ctx, s.Owner, store.Bytes{Contexts: int64(contextSize(before) - size)}); err != nil {
+	if err := r.env.Storage.Room(ctx, s.Owner, store.Bytes{Contexts: int64(contextSize(before) - size)}); err != nil {
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
-	records, err := r.records(ctx, id, wholeHistory(false)) // before the change: if this fails, nothing has changed
+	records, err := r.env.Records(ctx, id,
+		attempt.WholeHistory(false)) // before the change: if this fails, nothing has changed
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.store.ChangeContext(ctx, id, epoch, change, &entry)
+	after, err := r.env.Store.ChangeContext(ctx, id, epoch, change, &entry)
 	return shownContext(after, records), err
 }
 
@@ -275,7 +278,7 @@ func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent
 
 // History returns a page of the session's records.
 func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
-	return r.store.History(ctx, id, q)
+	return r.env.Store.History(ctx, id, q)
 }
 
 // Responds reports whether the session's next call of the method, without arguments and without a contract, would be
@@ -283,7 +286,7 @@ func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) 
 // context key with the method's name answers nothing; it is only named if no program answers, because a program could
 // find its value there.
 func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
-	s, err := r.store.Session(ctx, sessionID)
+	s, err := r.env.Store.Session(ctx, sessionID)
 	if err != nil {
 		return Introspection{}, err
 	}
@@ -293,7 +296,7 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	via := func(v string, responds bool) (Introspection, error) {
 		return Introspection{Responds: responds, Via: &v}, nil
 	}
-	if setterKey(method) != "" {
+	if call.SetterKey(method) != "" {
 		return via("setter", true)
 	}
 	next, err := r.newCall(CallRequest{SessionID: sessionID, Role: s.Role, Method: method, Owner: s.Owner},
@@ -304,8 +307,16 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	if next.answersStored() {
 		return via("artifact", true)
 	}
-	if _, ok := next.memory[method]; ok {
+	if _, ok := next.Memory[method]; ok {
 		return via("context", false)
 	}
 	return Introspection{}, nil
+}
+
+// shownContext returns a stored context as clients see it, with the session's records added.
+func shownContext(stored map[string]json.RawMessage, records json.RawMessage) map[string]json.RawMessage {
+	shown := make(map[string]json.RawMessage, len(stored)+1)
+	maps.Copy(shown, stored)
+	shown[attempt.HistoryKey] = records
+	return shown
 }

@@ -10,15 +10,18 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *Options) { o.MaxContext = 100 })
+	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *env.Options) { o.MaxContext = 100 })
 	refusals := map[string]SessionRequest{
 		"role":            {Role: "a/b"},
 		"invalid_context": {Role: "r", Context: json.RawMessage("[1]")},
@@ -63,7 +66,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestPatchContext(t *testing.T) {
 	t.Parallel()
-	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *Options) { o.MaxContext = 40 })
+	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *env.Options) { o.MaxContext = 40 })
 	id, _ := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1,"b":2}`)})
 	got, err := r.PatchContext(t.Context(), id, json.RawMessage(`{"a":null,"c":{"d":3}}`), "ann")
 	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
@@ -91,7 +94,7 @@ func TestSessionTurns(t *testing.T) {
 			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
 		}
 		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
-			map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 1 })
+			map[string][]string{"r.m": {"waits"}}, func(o *env.Options) { o.MaxQueue = 1 })
 		id, _ := conversation(t, r, SessionRequest{Role: "r"})
 		callID, done, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 		if err != nil {
@@ -108,7 +111,7 @@ func TestSessionTurns(t *testing.T) {
 		if running, waiting := r.Load(); running != 0 || waiting != 1 {
 			t.Errorf("%d calls run, %d wait", running, waiting) // a patch waits, and is no call
 		}
-		if _, _, err := r.Turn(t.Context(), id); !errors.Is(err, ErrQueueFull) {
+		if _, _, err := r.Turn(t.Context(), id); !errors.Is(err, turns.ErrFull) {
 			t.Errorf("a turn in a full queue: %v", err)
 		}
 		if err := r.DeleteSession(t.Context(), id, "ann"); err != nil {
@@ -138,7 +141,7 @@ func TestStartedCallThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
 	id, _ := conversation(t, r, SessionRequest{Role: "r"})
-	r.store = full{r.store}
+	r.env.Store = full{r.env.Store}
 	_, done, err := r.Start(CallRequest{SessionID: id, Method: "a=", Args: []json.RawMessage{json.RawMessage("1")}})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +186,8 @@ func TestSetter(t *testing.T) {
 	if memory, err := r.Context(t.Context(), id); err != nil || string(memory["name"]) != `"Ada"` {
 		t.Errorf("the context is %s, %v", memory["name"], err)
 	}
-	if e := logOf(t, r, got.CallID); e.Selection.Reason != ReasonSetter || e.Replayable || len(model.Requests()) != 0 {
+	if e := logOf(t, r, got.CallID); e.Selection.Reason != selection.ReasonSetter || e.Replayable ||
+		len(model.Requests()) != 0 {
 		t.Errorf("log: %+v, replayable %v; %d requests", e.Selection, e.Replayable, len(model.Requests()))
 	}
 }
@@ -196,7 +200,7 @@ func TestRefusedCalls(t *testing.T) {
 		"role":                {Role: "a/b", Method: "m"},
 		"method":              {Method: "a/b"},
 		"invalid_timeout":     {Method: "m", Timeout: -1},
-		"invalid_timeout max": {Method: "m", Timeout: r.o.MaxTimeout + 1},
+		"invalid_timeout max": {Method: "m", Timeout: r.env.MaxTimeout + 1},
 		"invalid_setter":      {Method: "x="},
 		"invalid_setter 2":    {Method: "x=", Args: texts("1", "2")},
 		"contract":            {Method: "m", Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":7}`)}},
@@ -220,7 +224,7 @@ func TestRefusedCalls(t *testing.T) {
 		t.Errorf("%d calls are recorded or running", n)
 	}
 	if res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "x=", Args: texts("1"),
-		Timeout: r.o.MaxTimeout}); err != nil || !res.OK {
+		Timeout: r.env.MaxTimeout}); err != nil || !res.OK {
 		t.Errorf("the longest timeout: %v", err)
 	}
 }
@@ -333,7 +337,7 @@ func TestStopCancels(t *testing.T) {
 			began := time.Now()
 			err = r.Stop(over)
 			if stubborn {
-				if err == nil || errors.Is(err, hurried) || time.Since(began) != r.o.CancelGrace {
+				if err == nil || errors.Is(err, hurried) || time.Since(began) != r.env.CancelGrace {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
 				close(release)
@@ -367,7 +371,7 @@ func TestCallTimeout(t *testing.T) {
 		for name, tt := range map[string]struct {
 			done  <-chan CallResult
 			after time.Duration
-		}{"waits": {waits, time.Second}, "runs": {runs, r.o.CallTimeout}} {
+		}{"waits": {waits, time.Second}, "runs": {runs, r.env.CallTimeout}} {
 			res := <-tt.done
 			var reply Reply
 			if err := json.Unmarshal(res.Body, &reply); err != nil || reply.Outcome.ErrorType != agent.ErrTimeout {
@@ -377,7 +381,7 @@ func TestCallTimeout(t *testing.T) {
 				t.Errorf("%s: it took %v ms, want %v", name, e.DurationMs, tt.after)
 			}
 		}
-		if took := time.Since(began); took != r.o.CallTimeout {
+		if took := time.Since(began); took != r.env.CallTimeout {
 			t.Errorf("both took %v", took)
 		}
 	})
@@ -386,21 +390,21 @@ func TestCallTimeout(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	good := r.o
-	bad := map[string]func(*Options){
-		"store":    func(o *Options) { o.Store = nil },
-		"sandbox":  func(o *Options) { o.Sandbox = nil },
-		"provider": func(o *Options) { o.Provider = nil },
-		"metrics":  func(o *Options) { o.Metrics = nil },
-		"clock":    func(o *Options) { o.Now = nil },
-		"imports":  func(o *Options) { o.AllowImport = nil },
-		"run":      func(o *Options) { o.RunTimeout = 0 },
-		"call":     func(o *Options) { o.CallTimeout = 0 },
-		"max":      func(o *Options) { o.MaxTimeout = o.CallTimeout - 1 },
-		"commit":   func(o *Options) { o.CommitTimeout = 0 },
-		"grace":    func(o *Options) { o.CancelGrace = -1 },
-		"queue":    func(o *Options) { o.MaxQueue = 0 },
-		"context":  func(o *Options) { o.MaxContext = 0 },
+	good := r.env.Options
+	bad := map[string]func(*env.Options){
+		"store":    func(o *env.Options) { o.Store = nil },
+		"sandbox":  func(o *env.Options) { o.Sandbox = nil },
+		"provider": func(o *env.Options) { o.Provider = nil },
+		"metrics":  func(o *env.Options) { o.Metrics = nil },
+		"clock":    func(o *env.Options) { o.Now = nil },
+		"imports":  func(o *env.Options) { o.AllowImport = nil },
+		"run":      func(o *env.Options) { o.RunTimeout = 0 },
+		"call":     func(o *env.Options) { o.CallTimeout = 0 },
+		"max":      func(o *env.Options) { o.MaxTimeout = o.CallTimeout - 1 },
+		"commit":   func(o *env.Options) { o.CommitTimeout = 0 },
+		"grace":    func(o *env.Options) { o.CancelGrace = -1 },
+		"queue":    func(o *env.Options) { o.MaxQueue = 0 },
+		"context":  func(o *env.Options) { o.MaxContext = 0 },
 	}
 	for name, change := range bad {
 		o := good
@@ -410,7 +414,8 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	least := good
-	least.RunTimeout, least.CallTimeout, least.MaxTimeout, least.CommitTimeout, least.CancelGrace, least.MaxQueue, least.MaxContext = 1, 1, 1, 1, 0, 1, 1
+	least.RunTimeout, least.CallTimeout, least.MaxTimeout, least.CommitTimeout, least.CancelGrace, least.MaxQueue,
+		least.MaxContext = 1, 1, 1, 1, 0, 1, 1
 	if _, err := New(t.Context(), least); err != nil {
 		t.Errorf("the least of everything: %v", err)
 	}

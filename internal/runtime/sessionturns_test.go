@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // A history input may ask for the session's own turns: the latest ok calls of the method, oldest first.
@@ -124,8 +126,8 @@ func TestDispatchMethod(t *testing.T) {
 	wantReply(t, "first", call("ask", "how deep is the sea"), `"1" generated`)
 	got := call("ask", "and the lake")
 	wantReply(t, "second", got, `"2" generated`)
-	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != cacheDispatch ||
-		e.Selection.Reason != ReasonDispatch {
+	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != forge.CacheDispatch ||
+		e.Selection.Reason != selection.ReasonDispatch {
 		t.Errorf("log: cacheable %v (%s), selection %+v", e.Cacheable, e.CacheabilityReason, e.Selection)
 	}
 	if text := lastUser(model.Requests()[1]); !strings.Contains(text, "how deep is the sea") ||

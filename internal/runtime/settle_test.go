@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 )
 
@@ -18,7 +19,7 @@ func clocked(t *testing.T, programs []string) (*Runtime, *runtimetest.Model, *ti
 		"refuses": runtimetest.Raises(agent.ErrInvalidInput, "not like this"),
 	})
 	r, model := scripted(t, box, map[string][]string{"r.m": programs},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	return r, model, &clock
 }
 
@@ -31,7 +32,7 @@ func TestHonestFirstProgram(t *testing.T) {
 	for range 5 {
 		wantReply(t, "an honest error", call("m", "bad"), "no_such_thing generated")
 	}
-	if _, err := r.store.Artifact(t.Context(), "r", "m"); err == nil {
+	if _, err := r.env.Store.Artifact(t.Context(), "r", "m"); err == nil {
 		t.Error("a program that only gave an honest error is kept")
 	}
 	got := call("m", "fine")
@@ -40,8 +41,8 @@ func TestHonestFirstProgram(t *testing.T) {
 		t.Errorf("the call cost %d requests, all six %d", got.Usage.ModelRequests, model.Count("r.m", ""))
 	}
 	a := artifactOf(t, r, "r", "m")
-	if a.Current().ForgeUsage.ModelRequests != 1 || a.Current().Trigger != "initial_forge" || len(r.backoffs.all) != 0 {
-		t.Errorf("kept as %+v; failures %v", a.Current(), r.backoffs.all)
+	if a.Current().ForgeUsage.ModelRequests != 1 || a.Current().Trigger != "initial_forge" || len(r.backoffs.All) != 0 {
+		t.Errorf("kept as %+v; failures %v", a.Current(), r.backoffs.All)
 	}
 	wantReply(t, "kept", call("m", "bad"), "no_such_thing persisted")
 }
@@ -74,20 +75,21 @@ func TestHonestErrorsBackOff(t *testing.T) {
 func TestHeldCandidateGoes(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "two"})
-	r.box.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"),
+	r.env.Sandbox.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"),
 		runtimetest.Breaks(agent.ErrExecution, "boom"))
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	wantReply(t, "it fails for another input", call("m", "fine"), "2 generated")
-	if model.Count("r.m", "repair") != 1 || len(r.backoffs.all) != 0 {
-		t.Errorf("%d repairs; failures %v", model.Count("r.m", "repair"), r.backoffs.all)
+	if model.Count("r.m", "repair") != 1 || len(r.backoffs.All) != 0 {
+		t.Errorf("%d repairs; failures %v", model.Count("r.m", "repair"), r.backoffs.All)
 	}
 
 	r, model, _ = clocked(t, []string{"honest", "two"})
 	_, call = conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	x := example("ex_1", "2", `"fine"`)
-	if _, err := r.store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m", At: r.o.Now(),
+	if _, err := r.env.Store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m",
+		At:      r.env.Now(),
 		Example: &x}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestHonestRepairs(t *testing.T) {
 		t.Errorf("%d requests, %d repairs counted, %d rejections, %s serves", model.Count("r.m", ""),
 			a.RepairCountSinceRegen, len(a.Rejections), a.Code)
 	}
-	r.box.(*runtimetest.Box).Programs["honest"] = runtimetest.Returns("4")
+	r.env.Sandbox.(*runtimetest.Box).Programs["honest"] = runtimetest.Returns("4")
 	wantReply(t, "it answers", call("m", "bad"), "4 repaired")
 	if a := artifactOf(t, r, "r", "m"); a.Code != "honest" || model.Count("r.m", "") != 2 ||
 		a.Current().ForgeUsage.ModelRequests != 1 {

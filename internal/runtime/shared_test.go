@@ -12,6 +12,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -44,7 +46,7 @@ func newSharedRig(t *testing.T, n int, box *runtimetest.Box, programs map[string
 		for k, v := range programs {
 			of[k] = slices.Clone(v)
 		}
-		r, model := scripted(t, box, of, func(o *Options) { o.Store, o.Shared = g.store, true })
+		r, model := scripted(t, box, of, func(o *env.Options) { o.Store, o.Shared = g.store, true })
 		g.all, g.models = append(g.all, r), append(g.models, model)
 	}
 	return g
@@ -92,7 +94,7 @@ func (g *sharedRig) cold(n int) (wait func() []Reply) {
 
 func (g *sharedRig) artifact() *agent.Artifact {
 	g.Helper()
-	a, err := g.all[0].store.Artifact(g.Context(), "r", "m")
+	a, err := g.all[0].env.Store.Artifact(g.Context(), "r", "m")
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -216,9 +218,10 @@ func TestLeaderLeaves(t *testing.T) {
 // Another replica's candidate in the store is not trusted: the gate checks it, and if it does not pass, a program is
 // forged.
 func TestHostileCandidates(t *testing.T) {
-	good, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "one", Model: "other"}, CreatedAt: time.Now()})
-	refused, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}, CreatedAt: time.Now()})
-	timeless, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}})
+	good, _ := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "one", Model: "other"},
+		CreatedAt: time.Now()})
+	refused, _ := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "evil"}, CreatedAt: time.Now()})
+	timeless, _ := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "evil"}})
 	for name, tt := range map[string]struct {
 		text     string
 		requests int
@@ -226,7 +229,7 @@ func TestHostileCandidates(t *testing.T) {
 		"good": {string(good), 0}, "refused by the gate": {string(refused), 1}, "without a time": {string(timeless), 1},
 		"garbage": {"\x00{", 1}, "null": {"null", 1},
 		"of another type": {`{"reply": 7}`, 1}, "empty": {"", 1},
-		"huge": {`{"reply":{"Code":"` + string(make([]byte, maxCandidate)) + `"}}`, 1},
+		"huge": {`{"reply":{"Code":"` + string(make([]byte, forge.MaxCandidate)) + `"}}`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -234,8 +237,9 @@ func TestHostileCandidates(t *testing.T) {
 				box.Programs["evil"] = runtimetest.Returns("666")
 				box.Refused = map[string]*sandbox.Failure{"evil": {Type: agent.ErrInvalidCode, Message: "no"}}
 				g := newSharedRig(t, 1, box, programs)
-				key := sharedKeyOf(flightKey("r", "m", agent.FingerprintNone, forgeRequest{kind: provider.KindForge}))
-				if err := g.all[0].store.PutCandidate(t.Context(), key, []byte(tt.text), time.Hour); err != nil {
+				key := forge.SharedKeyOf(flightKey("r", "m", agent.FingerprintNone,
+					forge.Request{Kind: provider.KindForge}))
+				if err := g.all[0].env.Store.PutCandidate(t.Context(), key, []byte(tt.text), time.Hour); err != nil {
 					t.Fatal(err)
 				}
 				wantOK(t, g.cold(2)(), "1")
@@ -277,7 +281,7 @@ func TestReplicasForgeAgain(t *testing.T) {
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &why})
 		},
 		"archived": func(t *testing.T, r *Runtime) {
-			if err := r.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}},
+			if err := r.env.Store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}},
 				agent.AuditEntry{ID: ids.New("aud")}); err != nil {
 				t.Fatal(err)
 			}
@@ -366,14 +370,14 @@ func TestOvertakenAdoption(t *testing.T) {
 		100: ""} {
 		box, programs := oneProgram()
 		s := &overtaking{storetest.NewMemory(time.Now), times}
-		r, _ := scripted(t, box, programs, func(o *Options) { o.Store = s })
+		r, _ := scripted(t, box, programs, func(o *env.Options) { o.Store = s })
 		id, call := conversation(t, r, SessionRequest{Role: "r"})
 		reply := call("m", 1)
 		if string(reply.Outcome.Value) != "1" || reply.Program.Generation != want {
 			t.Errorf("overtaken %d times: got %s by %q, want 1 by %q", times, reply.Outcome.Value,
 				reply.Program.Generation, want)
 		}
-		a, err := r.store.Artifact(t.Context(), "r", "m")
+		a, err := r.env.Store.Artifact(t.Context(), "r", "m")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +388,7 @@ func TestOvertakenAdoption(t *testing.T) {
 		if a.SuccessCount != 1 {
 			t.Errorf("overtaken %d times: %d calls count as answered, want 1", times, a.SuccessCount)
 		}
-		page, err := r.store.History(t.Context(), id, store.HistoryQuery{})
+		page, err := r.env.Store.History(t.Context(), id, store.HistoryQuery{})
 		if err != nil || page.Size != 1 {
 			t.Errorf("overtaken %d times: got %d records, %v; want 1", times, page.Size, err)
 		}
@@ -425,11 +429,11 @@ func TestReplicasFollowPolicy(t *testing.T) {
 // A reply that another replica left says what it said to the one that asked: nothing is not null.
 func TestSharedReplyHasNoNull(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "package tool"}})
+	text, err := json.Marshal(forge.SharedCandidate{Reply: provider.Reply{Code: "package tool"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got sharedCandidate
+	var got forge.SharedCandidate
 	if err := json.Unmarshal(text, &got); err != nil || got.Reply.SolverShape != nil || !got.Reply.Declaration.Empty() {
 		t.Errorf("%s is read as %+v (%v)", text, got.Reply, err)
 	}
@@ -440,7 +444,7 @@ func TestSharedReplyHasNoNull(t *testing.T) {
 func TestCorrectingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory(time.Now)
-		shared := func(o *Options) { o.Store, o.Shared = s, true }
+		shared := func(o *env.Options) { o.Store, o.Shared = s, true }
 		a, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		read := func() *agent.Artifact { return artifactOf(t, b, "r", "m") }

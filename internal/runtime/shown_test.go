@@ -2,14 +2,18 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // Only the newest few of many questions that were asked again are shown.
@@ -28,12 +32,12 @@ func TestShownQuestions(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m", "last")
 	text := lastUser(model.Requests()[1])
-	if n := strings.Count(text, "asked again"); n != shownRemarks {
-		t.Errorf("%d questions are shown, want %d:\n%s", n, shownRemarks, text)
+	if n := strings.Count(text, "asked again"); n != forge.ShownRemarks {
+		t.Errorf("%d questions are shown, want %d:\n%s", n, forge.ShownRemarks, text)
 	}
 	for i, q := range asked {
 		if got, want := strings.Contains(text, "asked again: ["+fmt.Sprintf("%q", q)),
-			i >= len(asked)-shownRemarks; got != want {
+			i >= len(asked)-forge.ShownRemarks; got != want {
 			t.Errorf("%q is shown: %v, want %v", q, got, want)
 		}
 	}
@@ -78,23 +82,24 @@ func TestShownHistory(t *testing.T) {
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	g := &agent.Generation{ID: "gen-1", Fixtures: []agent.Fixture{{CallID: "call_1"}, {CallID: "call_2"}}}
-	now := artifact(nil, g)
+	now := selectiontest.Artifact(nil, g)
 	for _, tt := range []struct {
 		name        string
-		proof       proof
+		proof       proof.Proof
 		predecessor *agent.Generation
 		now         *agent.Artifact
 		want        bool
 	}{
-		{"no predecessor", proof{fixtured: true}, nil, now, false},
-		{"one that is not kept", proof{fixtured: true}, &agent.Generation{ID: "gen-0"}, now, false},
-		{"no look at fixtures", proof{}, g, now, false},
-		{"all seen", proof{fixtured: true, seen: []string{"call_1", "call_2"}}, g, now, false},
-		{"one is new", proof{fixtured: true, seen: []string{"call_1"}}, g, now, true},
-		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, artifact(nil, &agent.Generation{ID: "gen-1"}),
+		{"no predecessor", proof.Proof{Fixtured: true}, nil, now, false},
+		{"one that is not kept", proof.Proof{Fixtured: true}, &agent.Generation{ID: "gen-0"}, now, false},
+		{"no look at fixtures", proof.Proof{}, g, now, false},
+		{"all seen", proof.Proof{Fixtured: true, Seen: []string{"call_1", "call_2"}}, g, now, false},
+		{"one is new", proof.Proof{Fixtured: true, Seen: []string{"call_1"}}, g, now, true},
+		{"they went", proof.Proof{Fixtured: true, Seen: []string{"call_1"}}, g, selectiontest.Artifact(nil,
+			&agent.Generation{ID: "gen-1"}),
 			false},
 	} {
-		if got := tt.proof.unseen(tt.predecessor, tt.now); got != tt.want {
+		if got := tt.proof.Unseen(tt.predecessor, tt.now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -108,15 +113,15 @@ func TestPatches(t *testing.T) {
 		generation       *agent.Generation
 		want             bool
 	}{
-		{agent.DecideRun, ReasonHealthy, &agent.Generation{}, true}, // it ran, and failed
-		{agent.DecideRepair, ReasonDegraded, &agent.Generation{}, true},
-		{agent.DecideForge, ReasonUnproven, &agent.Generation{}, true},
-		{agent.DecideForge, ReasonCorrection, &agent.Generation{}, false},
-		{agent.DecideForge, ReasonMissing, nil, false},
-		{agent.DecideForge, ReasonDegraded, nil, false},
+		{agent.DecideRun, selection.ReasonHealthy, &agent.Generation{}, true}, // it ran, and failed
+		{agent.DecideRepair, selection.ReasonDegraded, &agent.Generation{}, true},
+		{agent.DecideForge, selection.ReasonUnproven, &agent.Generation{}, true},
+		{agent.DecideForge, selection.ReasonCorrection, &agent.Generation{}, false},
+		{agent.DecideForge, selection.ReasonMissing, nil, false},
+		{agent.DecideForge, selection.ReasonDegraded, nil, false},
 	} {
-		rec := &recovery{answered: &answered{selected: selected{decision: Decision{Decision: tt.decision,
-			Reason: tt.reason, Generation: tt.generation}}}}
+		rec := &recovery{answered: &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Decision: selection.Decision{Decision: tt.decision,
+			Reason: tt.reason, Generation: tt.generation}}}}}}
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)
 		}
@@ -126,17 +131,17 @@ func TestPatches(t *testing.T) {
 // A request counts once, from the moment that it is sent.
 func TestMeter(t *testing.T) {
 	t.Parallel()
-	var m meter
-	first, second := m.sent(), m.sent()
-	if got := m.read().ModelRequests; got != 2 {
+	var m forge.Meter
+	first, second := m.Sent(), m.Sent()
+	if got := m.Read().ModelRequests; got != 2 {
 		t.Errorf("two were sent: got %d", got)
 	}
 	first(agent.Usage{ModelRequests: 1, PromptTokens: 5})
-	if got := m.read(); got.ModelRequests != 2 || got.PromptTokens != 5 {
+	if got := m.Read(); got.ModelRequests != 2 || got.PromptTokens != 5 {
 		t.Errorf("one was answered: got %+v", got)
 	}
 	second(agent.Usage{})
-	if got := m.read(); got.ModelRequests != 1 || got.PromptTokens != 5 {
+	if got := m.Read(); got.ModelRequests != 1 || got.PromptTokens != 5 {
 		t.Errorf("the other one never left: got %+v", got)
 	}
 }
@@ -145,59 +150,14 @@ func TestMeter(t *testing.T) {
 func TestRepairable(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{
-		ReasonContractChanged: true, ReasonDegraded: true, ReasonArgsIgnored: true, ReasonUnproven: true,
-		ReasonMissing: false, ReasonHealthy: false, ReasonNotCacheable: false, ReasonCorrection: false,
-		ReasonChecksum: false, "": false,
+		selection.ReasonContractChanged: true, selection.ReasonDegraded: true, selection.ReasonArgsIgnored: true,
+		selection.ReasonUnproven: true,
+		selection.ReasonMissing:  false, selection.ReasonHealthy: false, selection.ReasonNotCacheable: false,
+		selection.ReasonCorrection: false,
+		selection.ReasonChecksum:   false, "": false,
 	} {
-		if got := repairable(reason); got != want {
+		if got := selection.Repairable(reason); got != want {
 			t.Errorf("%s: got %v, want %v", reason, got, want)
-		}
-	}
-}
-
-// Failed fetches are classified as the server's fault or as a limit of the daemon.
-func TestFailedFetches(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		f             sandbox.Fetch
-		outside, over bool
-	}{
-		{sandbox.Fetch{Status: 200}, false, false},
-		{sandbox.Fetch{Status: 404}, false, false},
-		{sandbox.Fetch{Status: 429}, true, false},
-		{sandbox.Fetch{Status: 499}, false, false},
-		{sandbox.Fetch{Status: 500}, true, false},
-		{sandbox.Fetch{ErrorKind: "denied"}, false, false},
-		{sandbox.Fetch{ErrorKind: "redirect_denied"}, true, false},
-		{sandbox.Fetch{ErrorKind: "redirects"}, true, false},
-		{sandbox.Fetch{ErrorKind: "incomplete"}, true, false},
-		{sandbox.Fetch{ErrorKind: "encoding"}, true, false},
-		{sandbox.Fetch{ErrorKind: "network"}, true, false},
-		{sandbox.Fetch{ErrorKind: "timeout"}, true, true},
-		{sandbox.Fetch{Status: 200, ErrorKind: "too_large"}, false, true},
-	} {
-		if outside, over := outsideFailed(tt.f), overLimit(tt.f); outside != tt.outside || over != tt.over {
-			t.Errorf("%+v: got outside %v, over %v, want %v, %v", tt.f, outside, over, tt.outside, tt.over)
-		}
-	}
-}
-
-// A tolerance is inclusive, also between numbers that a float64 does not hold.
-func TestSameNumber(t *testing.T) {
-	t.Parallel()
-	half, one := 0.5, 1.0
-	for _, tt := range []struct {
-		x, y      json.Number
-		tolerance *float64
-		want      bool
-	}{
-		{"1", "1.5", &half, true}, {"1.5", "1", &half, true}, {"1", "1.51", &half, false}, {"1", "1.5", nil, false},
-		{"1", "1.0000000005", nil, true}, {"1", "1.000000002", nil, false},
-		{"9007199254740994", "9007199254740993", &one, true}, {"9007199254740995", "9007199254740993", &one, false},
-		{"9007199254740994", "9007199254740993", nil, false},
-	} {
-		if got := sameNumber(tt.x, tt.y, tt.tolerance); got != tt.want {
-			t.Errorf("%s and %s: got %v, want %v", tt.x, tt.y, got, tt.want)
 		}
 	}
 }

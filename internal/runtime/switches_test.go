@@ -179,7 +179,7 @@ func TestSwitchedOffIsAsNeverStored(t *testing.T) {
 
 // standing is the artifact, or nil where there is no program.
 func standing(r *Runtime) *agent.Artifact {
-	a, err := r.store.Artifact(context.Background(), "r", "m")
+	a, err := r.env.Store.Artifact(context.Background(), "r", "m")
 	if err != nil || a.Current() == nil {
 		return nil
 	}

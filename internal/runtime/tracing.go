@@ -3,31 +3,22 @@ package runtime
 import (
 	"time"
 
-	"github.com/recurgentd/recurgentd/internal/telemetry"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 )
-
-// beginSpan begins the call's span if traces are on: below the calling call's span, or in the client's trace.
-func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
-	if c.r.o.Tracer == nil {
-		return
-	}
-	c.span = c.r.o.Tracer.Start(telemetry.SpanStart{Name: "call " + c.role + "." + c.method, TraceID: c.traceID,
-		TraceParent: traceParent,
-		Parent:      parent, At: c.started})
-}
 
 // traceAttempt traces the stages of an attempt. The runner reports durations, not times. Its work is assumed to end
 // when judging began, and the time before it counts as waiting for a runner.
-func (c *opened) traceAttempt(a *attempted, judged, ended time.Time) {
-	if c.span == nil {
+func traceAttempt(c *call.Call, a *attempt.Attempt, judged, ended time.Time) {
+	if c.Span == nil {
 		return
 	}
-	ran := judged.Add(-a.result.Timing.Run)
-	if a.result.Timing.Gate > 0 {
-		c.span.Stage("gate", ran.Add(-a.result.Timing.Gate), ran)
+	ran := judged.Add(-a.Result.Timing.Run)
+	if a.Result.Timing.Gate > 0 {
+		c.Span.Stage("gate", ran.Add(-a.Result.Timing.Gate), ran)
 	}
-	run := c.span.Begin("run", ran)
-	run.Note("recurgent.attempt_id", a.id)
+	run := c.Span.Begin("run", ran)
+	run.Note("recurgent.attempt_id", a.ID)
 	run.End(judged)
-	c.span.Stage("judge", judged, ended)
+	c.Span.Stage("judge", judged, ended)
 }

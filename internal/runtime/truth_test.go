@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 )
 
 const (
@@ -27,7 +28,7 @@ func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "tax", MethodName: "net", ForceRegenerate: &reason})
 	wantReply(t, "regenerated", call("net", 2000), "1400 generated")
 	wantReply(t, "the earlier input", call("net", 1000), "700 persisted")
-	a, err := r.store.Artifact(t.Context(), "tax", "net")
+	a, err := r.env.Store.Artifact(t.Context(), "tax", "net")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 func TestFailedRegenerationKeepsServing(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	r, model := newRuntimeWith(t, map[string][]string{"r.m": {run(add), run(hopeless)}},
-		func(o *Options) { o.Now = func() time.Time { return clock } })
+		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "first", call("m", 1, 2), "3 generated")
 	reason := "nicer"
@@ -114,7 +115,7 @@ func TestCorrection(t *testing.T) {
 		t.Errorf("the program is not doubted: %+v", got.Program)
 	}
 	<-r.Correct("tax", "net", "me")
-	a, err := r.store.Artifact(t.Context(), "tax", "net")
+	a, err := r.env.Store.Artifact(t.Context(), "tax", "net")
 	if err != nil {
 		t.Fatal(err)
 	}

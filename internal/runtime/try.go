@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
+	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
 // A DryRun describes a program to run without consequences, and its input.
@@ -23,27 +27,29 @@ type DryRun struct {
 func (r *Runtime) selection(p DryRun) *selected {
 	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
 		agent.Session{Role: p.Role})
-	return &selected{opened: c, artifact: p.Artifact}
+	return &selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call, Artifact: p.Artifact},
+		Nester: nester{r}},
+		r: r}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.
 func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	s := r.selection(p)
-	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.id, callID: s.id, args: s.args, kwargs: s.kwargs,
-		context: p.Context, denied: p.NoFetch})
+	a, ok := s.DryRun(ctx, p.Generation, proof.Dry{ID: s.ID, CallID: s.ID, Args: s.Args, Kwargs: s.Kwargs,
+		Context: p.Context, Denied: p.NoFetch})
 	if !ok {
 		return agent.Failed(agent.ErrInvalidInput, "context must be an object")
 	}
-	return s.named(a.outcome)
+	return s.Named(a.Outcome)
 }
 
 // CheckExamples runs the program on the artifact's active examples. With NoFetch, a live example counts as skipped if
 // the program tries to fetch.
-func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
+func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []proof.ExampleResult {
 	s := r.selection(p)
-	out := []ExampleResult{}
+	out := []proof.ExampleResult{}
 	for _, x := range p.Artifact.ActiveExamples() {
-		out = append(out, s.runExample(ctx, p.Generation, &x, exampleRun{denied: p.NoFetch}))
+		out = append(out, s.RunExample(ctx, p.Generation, &x, proof.Conditions{Denied: p.NoFetch}))
 	}
 	return out
 }
@@ -63,14 +69,20 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 		return 0, changed
 	}
 	for i, f := range p.Artifact.Current().Fixtures {
-		broken, reproduced := s.rerun(ctx, &candidate{generation: *p.Generation}, f, i)
+		broken, reproduced := s.Rerun(ctx, &proof.Candidate{Generation: *p.Generation}, f, i)
 		switch {
 		case reproduced:
 			same++
-		case broken != nil && broken.class == agent.ClassIntrinsic:
-			ch := changedAnswer(f, broken)
+		case broken != nil && broken.Class == agent.ClassIntrinsic:
+			ch := proof.ChangedAnswer(f, broken)
 			changed = append(changed, ChangedFixture{ch.CallID, ch.Was, ch.Now, ch.ErrorType})
 		}
 	}
 	return same, changed
+}
+
+// RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
+func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
+	return &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
+		Recorded: true}
 }

@@ -38,7 +38,7 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 		if got := call(tt.name); !got.Outcome.OK() || string(got.Outcome.Value) != `"non_serializable_result"` {
 			t.Errorf("%s: the program got %+v", tt.name, got.Outcome)
 		}
-		page, err := r.store.History(t.Context(), id, store.HistoryQuery{})
+		page, err := r.env.Store.History(t.Context(), id, store.HistoryQuery{})
 		if err != nil || len(page.Records) != 2 {
 			t.Fatalf("%s: %d records, %v", tt.name, len(page.Records), err)
 		}
@@ -51,7 +51,7 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 			rec.ErrorType != agent.ErrNonSerializable || rec.ProgramSource != agent.SourceNone {
 			t.Errorf("%s: the record is %s", tt.name, page.Records[0])
 		}
-		entry, err := r.store.Call(t.Context(), rec.CallID)
+		entry, err := r.env.Store.Call(t.Context(), rec.CallID)
 		if err != nil || !entry.Log.HistoryRecordAppended || !strings.HasPrefix(entry.Log.OutcomeErrorMessage,
 			"argument 2: ") {
 			t.Errorf("%s: the log entry is %+v, %v", tt.name, entry.Log, err)

@@ -7,8 +7,14 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // as returns a function that makes calls of the role r in a session of the given owner.
@@ -83,7 +89,8 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 	got = ann("m", `"boom"`)
 	asked = model.Requests()
 	if last := lastUser(asked[len(asked)-1]); got.Outcome.Metadata["fixture"] != first.CallID ||
-		!strings.Contains(last, `for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
+		!strings.Contains(last,
+			`for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
 		t.Errorf("the reply to ann: %+v\n%s", got.Outcome, last)
 	}
 }
@@ -91,19 +98,19 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 // A failed proof is found once for the calls that share a candidate, and each keeps it as its own.
 func TestAFailedProofOfAnotherCall(t *testing.T) {
 	t.Parallel()
-	found := &judged{attempted: attempted{id: "call_ann.f2"}, of: "ann", fixture: "call_ann",
-		outcome: agent.Failed(agent.ErrExecution, "it broke")}
+	found := &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.f2"}, Of: "ann", Fixture: "call_ann",
+		Outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
-		c := &opened{id: "call_now", session: agent.Session{Owner: owner}}
-		if own := c.ownProof(found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
-			found.outcome.Metadata != nil {
+		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
+		if own := proof.ProofFor(c, found); own.ID != "call_now.f2" || own.Outcome.Metadata["fixture"] != fixture ||
+			found.Outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
-	found = &judged{attempted: attempted{id: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
-	if own := (&opened{id: "call_now",
-		session: agent.Session{Owner: "ben"}}).ownProof(found); own.id != "call_now.ex_1.2" ||
-		own.outcome.Metadata["example"] != "ex_1.2" {
+	found = &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, Of: "ann", Example: "ex_1.2"}
+	if own := proof.ProofFor((&call.Call{ID: "call_now",
+		Session: agent.Session{Owner: "ben"}}), found); own.ID != "call_now.ex_1.2" ||
+		own.Outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}
 }
@@ -117,15 +124,16 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 		failure agent.Outcome
 		class   agent.Class
 		want    string
-	}{{refused, agent.ClassIntrinsic, refusedForAnother}, {failed, agent.ClassExtrinsic, unansweredForAnother}} {
-		res := forgeResult{owner: "ann", failure: &tt.failure, class: tt.class, system: "s", user: "u",
-			attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
-		if got := res.seenBy("ben", "call_ben"); got.failure.ErrorMessage != tt.want ||
-			got.failure.ErrorType != tt.failure.ErrorType || got.failure.Retriable != tt.failure.Retriable ||
-			got.user != "" || got.attempts[0].Hint != "" {
+	}{{refused, agent.ClassIntrinsic, forge.RefusedForAnother}, {failed, agent.ClassExtrinsic,
+		forge.UnansweredForAnother}} {
+		res := forge.Result{Owner: "ann", Failure: &tt.failure, Class: tt.class, System: "s", User: "u",
+			Attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
+		if got := res.SeenBy("ben", "call_ben"); got.Failure.ErrorMessage != tt.want ||
+			got.Failure.ErrorType != tt.failure.ErrorType || got.Failure.Retriable != tt.failure.Retriable ||
+			got.User != "" || got.Attempts[0].Hint != "" {
 			t.Errorf("%s: %+v", tt.failure.ErrorType, got)
 		}
-		if got := res.seenBy("ann", "call_ann"); got.failure.ErrorMessage != tt.failure.ErrorMessage || got.user == "" {
+		if got := res.SeenBy("ann", "call_ann"); got.Failure.ErrorMessage != tt.failure.ErrorMessage || got.User == "" {
 			t.Errorf("%s, for its owner: %+v", tt.failure.ErrorType, got)
 		}
 	}
@@ -135,15 +143,15 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 // types.
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
-	a := artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
-	s := &selected{opened: &opened{}, artifact: a}
+	a := selectiontest.Artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
+	s := &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{}, Artifact: a}}}
 	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
 		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
-		if got := s.namedType(given); got != want {
+		if got := s.NamedType(given); got != want {
 			t.Errorf("%s: got %s", given, got)
 		}
 	}
-	if (&selected{opened: &opened{}}).namedType("of_ann") != agent.ErrTool {
+	if (&selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{}}}}).NamedType("of_ann") != agent.ErrTool {
 		t.Error("without an artifact")
 	}
 }

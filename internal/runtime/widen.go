@@ -3,65 +3,43 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // unknownStreak is how many calls in a row must fail with arguments that the program does not know before it is
 // widened.
 const unknownStreak = 2
 
-// reasonUnknown is the reason in the trigger of a repair that widens an interface.
-const reasonUnknown = "unknown_keywords"
-
-// widening is the trigger of a repair that widens an interface.
-const widening = "repair:" + reasonUnknown
-
-// misnamed reports whether the program rejected the arguments and either does not read some keywords, or did not run
-// because it takes fewer arguments.
-func (j *judged) misnamed() bool {
-	beyond := len(j.fit.Unknown) > 0 || j.misfit && j.fit.Beyond()
-	return beyond && j.class == agent.ClassAuthored && j.outcome.ErrorType == agent.ErrInvalidInput
-}
-
 // widens reports whether to repair the program so that it reads the names that callers use.
-func (rec *recovery) widens(g *agent.Generation, j judged) bool {
-	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
+func (rec *recovery) widens(g *agent.Generation, j judge.Judged) bool {
+	if !j.Misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.policy.RepairEnabled || rec.artifact.Pinned ||
-		rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen ||
-		rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach ||
-		rec.decision.Reason == ReasonBreaksExamples {
+	if !rec.Policy.RepairEnabled || rec.Artifact.Pinned ||
+		rec.Artifact.RepairCountSinceRegen >= rec.Policy.MaxRepairsBeforeRegen ||
+		rec.Decision.Reason == selection.ReasonApprovalRequired || rec.Decision.Reason == selection.ReasonNewReach ||
+		rec.Decision.Reason == selection.ReasonBreaksExamples {
 		return false
 	}
 	_, waits := rec.backingOff()
 	return !waits
 }
 
-// unread names what callers send but the program does not read.
-func (j *judged) unread() string {
-	var out []string
-	if len(j.fit.Unknown) > 0 {
-		out = append(out, "The callers' keywords "+strings.Join(j.fit.Unknown, ", ")+" are unknown")
-	}
-	if j.misfit && j.fit.Surplus > 0 {
-		out = append(out, fmt.Sprintf("The callers' positional arguments from place %d on are unknown",
-			len(j.takes.Parameters)+1))
-	}
-	return strings.Join(out, ". ")
-}
-
 // widen requests a repair that reads the unknown keywords. If that fails, the program's own answer stands, which is as
 // honest as before.
-func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
-	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
-		message: rec.mine(fmt.Sprintf(
+func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judge.Judged) agent.Outcome {
+	why := forge.Failing{Code: g.Code, Checksum: g.CodeChecksum, Class: forge.ReasonUnknown,
+		Reason: forge.ReasonUnknown, Attempt: j,
+		Message: rec.Mine(fmt.Sprintf(
 			"%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
-			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.takes.Signature(rec.method)))}
-	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: widening, basis: why, predecessor: g})
+			j.Outcome.ErrorType, j.Outcome.ErrorMessage, j.Unread(), j.Takes.Signature(rec.Method)))}
+	cand, out := rec.obtain(ctx, forge.Request{Kind: provider.KindRepair, Trigger: forge.Widening, Basis: why,
+		Predecessor: g})
 	if cand == nil {
 		refused := rec.class == agent.ClassIntrinsic
 		o := rec.keepMisnamed(g, j)
@@ -72,22 +50,22 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 	}
 	next := rec.tryCandidate(ctx, cand)
 	switch {
-	case next.id == "":
+	case next.ID == "":
 		return rec.keepUnapproved(cand)
-	case next.outcome.OK():
+	case next.Outcome.OK():
 		rec.ranCandidate(agent.SourceRepaired, cand, next)
 		return rec.adoptRepair(ctx, cand, next)
 	}
 	rec.note(next)
-	rec.repairFailed(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, next})
-	if next.class != agent.ClassNone && next.class != agent.ClassExtrinsic {
-		rec.forgeFailed(next.outcome, nil)
+	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, next})
+	if next.Class != agent.ClassNone && next.Class != agent.ClassExtrinsic {
+		rec.forgeFailed(next.Outcome, nil)
 	}
 	return rec.keepMisnamed(g, j)
 }
 
 // keepMisnamed answers with the stored program's answer.
-func (rec *recovery) keepMisnamed(g *agent.Generation, j judged) agent.Outcome {
+func (rec *recovery) keepMisnamed(g *agent.Generation, j judge.Judged) agent.Outcome {
 	rec.repairEnded(false)
 	rec.ran(agent.SourcePersisted, g, j)
 	return rec.keep(j)

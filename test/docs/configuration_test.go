@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app"
 	"github.com/recurgentd/recurgentd/internal/cli"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -163,7 +163,7 @@ func shared(bound string) string { return bound + ", and a third more together (
 
 // limits is the one table of limits, from the code's own figures.
 func limits() [][3]string {
-	box, run, model, policy, web := sandbox.DefaultOptions(), runtime.DefaultOptions(), provider.DefaultOpenAIOptions(),
+	box, run, model, policy, web := sandbox.DefaultOptions(), env.DefaultOptions(), provider.DefaultOpenAIOptions(),
 		agent.DefaultPolicy(), api.DefaultOptions()
 	fetches := fetch.DefaultOptions()
 	// A cold call at worst: each of its programs may be asked for as often as payloads are asked again, and each of

@@ -35,7 +35,7 @@ func TestPlaybookIsWhole(t *testing.T) {
 // The answer to "why was it forged again" knows every reason that a selection can have.
 func TestEveryReasonIsExplained(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("../../internal/runtime/selection.go")
+	source, err := os.ReadFile("../../internal/runtime/selection/selection.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -67,7 +67,7 @@ func newShelf(t *testing.T) *shelf {
 }
 
 func (s *shelf) serving(a *agent.Artifact) (*agent.Generation, string) {
-	d := runtime.Select(runtime.SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a,
+	d := selection.Select(selection.Input{Role: a.Role, Method: a.MethodName, Artifact: a,
 		CheckedFingerprint: agent.FingerprintNone, Policy: s.policy,
 		Now: time.Now(), ImportAllowed: func(string) bool { return true },
 		IgnoresArgs: func(*agent.Generation) bool { return false }})

@@ -9,8 +9,8 @@ import (
 	"maps"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -174,7 +174,7 @@ func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.Audi
 }
 
 // reforgeReason marks a request for a new program as the recommendation's, so that an undo recognizes it.
-func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
+func reforgeReason(id string) string { return forge.ReforgePrefix + id }
 
 // undoAdvice undoes a decision. It returns store.ErrConflict if the object of the decision was changed since.
 func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {

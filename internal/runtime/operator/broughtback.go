@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -117,7 +118,7 @@ func (o *Operator) broken(ctx context.Context, a *agent.Artifact, g *agent.Gener
 	ids = []string{}
 	for _, r := range o.calls.CheckExamples(ctx, runtime.DryRun{Role: a.Role, Method: a.MethodName, Owner: owner,
 		Artifact: a, Generation: g}) {
-		if r.Result == runtime.ExampleFailed {
+		if r.Result == proof.ExampleFailed {
 			ids = append(ids, r.ID)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -35,7 +34,7 @@ func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overvi
 	if p == nil || q.Sees != nil && p.Owner != q.Owner {
 		return nil, nil // it is gone
 	}
-	out.Summary = "a program of " + runtime.Clip(p.By, 200) +
+	out.Summary = "a program of " + agent.Clip(p.By, 200) +
 		" delegates with a contract that is stricter than the role's"
 	out.Evidence = ProposalEvidence{Contract: &ContractEvidence{ID: p.ID, Proposed: p.Contract, Kept: t.Contract,
 		ByPerson: t.ByPerson, By: p.By, Owner: p.Owner}}

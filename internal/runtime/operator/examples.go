@@ -12,6 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -62,7 +64,7 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 		return nil, err
 	}
 	entry := o.audit(q.Actor, opExamples, role+"."+method, "")
-	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples with the examples of before"
+	entry.Undo = "PUT " + attempt.ToolPath(role, method) + "/examples with the examples of before"
 	a, err = o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf,
 		func(a *agent.Artifact) (agent.ArtifactChange, error) {
 			var was []agent.Example
@@ -183,7 +185,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 		action = opExampleAccept
 	}
 	entry := o.audit(q.Actor, action, role+"."+method, id)
-	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples"
+	entry.Undo = "PUT " + attempt.ToolPath(role, method) + "/examples"
 	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf,
 		func(a *agent.Artifact) (agent.ArtifactChange, error) {
 			if a == nil {
@@ -224,19 +226,19 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 
 // ExampleRun is the result of running examples on a program.
 type ExampleRun struct {
-	Passed  int                     `json:"passed"`
-	Failed  int                     `json:"failed"`
-	Skipped int                     `json:"skipped"`
-	Results []runtime.ExampleResult `json:"results"`
+	Passed  int                   `json:"passed"`
+	Failed  int                   `json:"failed"`
+	Skipped int                   `json:"skipped"`
+	Results []proof.ExampleResult `json:"results"`
 }
 
 // count sets the counters from Results.
 func (r *ExampleRun) count() {
 	for _, x := range r.Results {
 		switch x.Result {
-		case runtime.ExamplePassed:
+		case proof.ExamplePassed:
 			r.Passed++
-		case runtime.ExampleFailed:
+		case proof.ExampleFailed:
 			r.Failed++
 		default:
 			r.Skipped++
@@ -254,7 +256,7 @@ type ExampleQuery struct {
 // RunExamples runs the examples on the program. It stores and counts nothing. A given example replays the recorded
 // effects of the stored one with the same id and input. Results are in the order of the examples.
 func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun, error) {
-	run := ExampleRun{Results: []runtime.ExampleResult{}}
+	run := ExampleRun{Results: []proof.ExampleResult{}}
 	if err := checkExamples(q.Method, q.Examples, o.takes(ctx, q.Role, q.Method)); err != nil {
 		return run, err
 	}

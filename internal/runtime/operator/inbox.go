@@ -13,7 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
@@ -274,7 +274,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	evidence := o.programEvidence(ctx, a, g)
 	evidence.addBroken(ctx, q, a, a.Breaks(g))
 	out.Evidence = evidence
-	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	path, names := attempt.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	approve := func() {
 		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID),
 			"recurgentd tools approve --generation "+why.Argument(g.ID)+names)
@@ -312,7 +312,7 @@ func madeFor(trigger string) string {
 	kind, reason, _ := strings.Cut(trigger, ":")
 	said := ""
 	if reason != "" && reason != "put" {
-		said = " (" + strconv.Quote(runtime.Clip(strings.ReplaceAll(reason, "_", " "), 200)) + ")"
+		said = " (" + strconv.Quote(agent.Clip(strings.ReplaceAll(reason, "_", " "), 200)) + ")"
 	}
 	switch kind {
 	case "initial_forge":
@@ -324,12 +324,12 @@ func madeFor(trigger string) string {
 	case "operator":
 		return "was put in by a person" + said
 	}
-	return "was made by " + strconv.Quote(runtime.Clip(trigger, 200))
+	return "was made by " + strconv.Quote(agent.Clip(trigger, 200))
 }
 
 // offerAgainst offers to take a program out of use: a rollback to its parent, if it has one, and quarantine.
 func (out *Waiting) offerAgainst(parent *string, waits bool) {
-	path, names := runtime.ToolPath(out.Role, out.Method), why.Names(out.Role, out.Method)
+	path, names := attempt.ToolPath(out.Role, out.Method), why.Names(out.Role, out.Method)
 	if parent != nil {
 		name := "roll back to " + *parent
 		if waits {
@@ -349,7 +349,7 @@ func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a 
 	out.Evidence = evidence
 	out.Summary = fmt.Sprintf("%s answers again since a person's change, and does not hold %d of the method's examples",
 		g.ID, len(ids))
-	path, names := runtime.ToolPath(a.Role, a.MethodName), why.Names(a.Role, a.MethodName)
+	path, names := attempt.ToolPath(a.Role, a.MethodName), why.Names(a.Role, a.MethodName)
 	out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID),
 		"recurgentd tools approve --generation "+why.Argument(g.ID)+names)
 	if g.ID != a.CurrentID {
@@ -431,7 +431,7 @@ func (w *Waiting) offerVerdictBack(name, callID string, scopes ...string) {
 // inputOf returns the arguments of the judged call, shortened for a label.
 func inputOf(v *agent.Verdict) string {
 	args := string(agent.Encoded(append([]json.RawMessage{}, v.Args...)))
-	return "(" + runtime.Clip(args[1:len(args)-1], 40) + ")"
+	return "(" + agent.Clip(args[1:len(args)-1], 40) + ")"
 }
 
 // bodyOf returns a JSON object with one member.
@@ -473,7 +473,7 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 			e.Correction.LastError = nil
 		}
 	}
-	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	path, names := attempt.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	out.Summary = "an answer of " + w.Of + " was judged wrong, and the model is not correcting the program"
 	if e.Correction.State == agent.CorrectionFailed {
 		out.Summary = "an answer of " + w.Of + " was judged wrong, and the model could not correct the program"
@@ -499,7 +499,7 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 // reader.
 func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery,
 	a *agent.Artifact) *Waiting {
-	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
+	path, names := attempt.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	may := []string{"call", "operate"}
 	if q.Sees != nil { // the reader's own proposal
 		may = may[:1]

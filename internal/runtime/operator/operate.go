@@ -10,7 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -195,7 +195,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 	case "release":
 		change.Release = true
 	case "regenerate":
-		reason := cmp.Or(o.Reason, runtime.RegenerateRequested)
+		reason := cmp.Or(o.Reason, forge.RegenerateRequested)
 		// a new program gets the full number of repairs
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
 	case "promote":

@@ -8,7 +8,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/programs"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -179,16 +180,16 @@ func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration,
 		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message,
 			Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
 	}
-	takes, err := runtime.Declared(d, facts)
+	takes, err := programs.Declared(d, facts)
 	if err != nil {
 		return nil, &agent.InputError{Code: "validation_failed", Pointer: "/parameters", Detail: err.Error(),
 			Hint: "leave out summary, parameters and returns to infer them from the program"}
 	}
 	return &agent.Generation{Code: code, Interface: takes, CodeChecksum: checksum, Dependencies: facts.Imports,
 		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: runtime.ModelOperator, Owner: actor, CreatedAt: o.o.Now(),
-		Facts: runtime.EncodeFacts(facts, d.Unread(takes)...), Cacheable: true,
-		CacheabilityReason: runtime.CacheStable}, nil
+		Interpreter: facts.Engine, Model: programs.ModelOperator, Owner: actor, CreatedAt: o.o.Now(),
+		Facts: programs.EncodeFacts(facts, d.Unread(takes)...), Cacheable: true,
+		CacheabilityReason: forge.CacheStable}, nil
 }
 
 // room returns an error if the actor has no room for a change of the artifact.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -43,7 +44,7 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	t.Helper()
 	box := runtimetest.CompilingPool(t)
 	g := &rig{model: &runtimetest.Model{Programs: programs}}
-	o := runtime.DefaultOptions()
+	o := env.DefaultOptions()
 	o.Store, o.Sandbox, o.Provider = storetest.NewMemory(time.Now), box, g.model
 	var err error
 	if g.memory, err = o.Store.Namespace(agent.DefaultNamespace); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -31,7 +32,7 @@ func newReplica(t *testing.T, s store.Store) *replica {
 	t.Helper()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
 		"weak": runtimetest.Returns(`{"status":"success_no_parse","movies":[]}`)}}
-	o := runtime.DefaultOptions()
+	o := env.DefaultOptions()
 	o.Store, o.Shared, o.Sandbox, o.Provider = s, true, box,
 		&runtimetest.Model{Programs: map[string][]string{"r.m": {"one"}, "finder.find": {"weak"}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})

@@ -16,7 +16,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -224,7 +226,7 @@ func (s *spec) on(input, state int) string {
 func isValue(answer string) bool { return answer != "panic" && answer != "not_found" }
 
 func (w *world) start() {
-	o := runtime.DefaultOptions()
+	o := env.DefaultOptions()
 	o.Store, o.Sandbox, o.Provider, o.Now = w.store, w.box, w.model, w.clock.time
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
@@ -302,7 +304,7 @@ func (w *world) held() (ids []string) {
 		w.t.Fatal(err)
 	}
 	for _, r := range run.Results {
-		if r.Result == runtime.ExamplePassed {
+		if r.Result == proof.ExamplePassed {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -430,9 +432,9 @@ func (w *world) skipped(g *agent.Generation, id string) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return slices.ContainsFunc(run.Results, func(r runtime.ExampleResult) bool {
+	return slices.ContainsFunc(run.Results, func(r proof.ExampleResult) bool {
 		return r.ID == id &&
-			r.Result == runtime.ExampleSkipped
+			r.Result == proof.ExampleSkipped
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -187,7 +187,7 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
 		if why := revert.Hinders(a); why != "" {
-			return agent.ArtifactChange{}, cannotUndo(why, "GET "+runtime.ToolPath(from.Role, from.MethodName)+
+			return agent.ArtifactChange{}, cannotUndo(why, "GET "+attempt.ToolPath(from.Role, from.MethodName)+
 				"/generations shows what there is")
 		}
 		return agent.ArtifactChange{Revert: revert}, nil

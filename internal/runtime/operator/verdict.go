@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -63,7 +64,7 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 		return JudgedCall{}, nil, err
 	}
 	verdict, x := o.verdictOf(&call, j)
-	if verdict.Verdict == agent.VerdictWrong && x != nil && runtime.Meets(*call.Outcome, x) {
+	if verdict.Verdict == agent.VerdictWrong && x != nil && proof.Meets(*call.Outcome, x) {
 		return JudgedCall{}, nil, &agent.InputError{Code: "invalid_verdict", Pointer: "/expected",
 			Detail: "that is what the program answered", Hint: `say {"verdict": "right"}`}
 	}
@@ -142,11 +143,8 @@ func replaceable(old *agent.Verdict, v agent.Verdict, mayOperate bool) error {
 func fits(a *agent.Artifact, x agent.Example) error {
 	list := []agent.Example{x}
 	if a != nil {
-		for _, other := range a.Apply(agent.ArtifactChange{Example: &x}).Examples {
-			if other.State == x.State && other.ID != x.ID {
-				list = append(list, other)
-			}
-		}
+		list = slices.DeleteFunc(slices.Clone(a.Apply(agent.ArtifactChange{Example: &x}).Examples),
+			func(other agent.Example) bool { return other.State != x.State })
 	}
 	err := agent.CheckExamples(list, a.Takes())
 	var bad *agent.InputError

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -51,11 +52,11 @@ func (o *Operator) CallOwner(ctx context.Context, callID string) (string, error)
 	if running {
 		return agent.OwnerOf(&e), nil
 	}
-	call, err := o.store.Call(ctx, callID)
+	invoke, err := o.store.Call(ctx, callID)
 	if err != nil {
 		return "", err
 	}
-	return o.ownerOf(ctx, &call.Log), nil
+	return o.ownerOf(ctx, &invoke.Log), nil
 }
 
 // ownerOf returns the owner of a call: that of the entry, else that of its session, or "" if neither is known.
@@ -213,9 +214,9 @@ const maxNested = 64
 
 // nested returns the calls that the call's program made, as many as its journal contains. They precede the call in the
 // log.
-func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEntry, error) {
+func (o *Operator) nested(ctx context.Context, invoke *store.Call) ([]agent.LogEntry, error) {
 	n := 0
-	for _, d := range sandbox.DoneIn(call.Effects) {
+	for _, d := range sandbox.DoneIn(invoke.Effects) {
 		if d.Calls() {
 			n++
 		}
@@ -223,7 +224,7 @@ func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEnt
 	if n == 0 {
 		return nil, nil
 	}
-	return o.store.ListCalls(ctx, store.CallQuery{Before: call.Log.CallID, ParentCallID: call.Log.CallID,
+	return o.store.ListCalls(ctx, store.CallQuery{Before: invoke.Log.CallID, ParentCallID: invoke.Log.CallID,
 		Limit: min(n, maxNested)})
 }
 
@@ -307,8 +308,8 @@ func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, err
 		report.Replayable, report.Reason = false, err.Error()
 		return report, nil
 	}
-	report.Equal, report.Recorded, report.Replayed = compared.Equal, runtime.Clip(compared.Recorded, maxEnding),
-		runtime.Clip(compared.Replayed, maxEnding)
+	report.Equal, report.Recorded, report.Replayed = compared.Equal, agent.Clip(compared.Recorded, maxEnding),
+		agent.Clip(compared.Replayed, maxEnding)
 	if compared.Diverged != "" {
 		report.Reason = compared.Diverged
 	}
@@ -342,10 +343,10 @@ func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 	e := &got.Log
 	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
-		Canonical: runtime.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code,
+		Canonical: call.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code,
 			Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID,
 		TraceID: e.TraceID,
-		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
+		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: attempt.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
 	// the program got other arguments than the call
 	if e.ProgramKwargs != nil {
 		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs

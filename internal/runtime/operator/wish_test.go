@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
@@ -20,7 +20,7 @@ func TestAskedInContext(t *testing.T) {
 	call("m", 1)
 	for i, c := range []struct{ reason, want string }{
 		{"ties go to the <last> one", "<operator_reason>ties go to the <last> one</operator_reason>"}, {"", ""},
-		{runtime.ReforgePrefix + "r1", ""},
+		{forge.ReforgePrefix + "r1", ""},
 	} {
 		if _, err := g.op.Operate(t.Context(), "r", "m", operator.Operation{Action: "regenerate", Reason: c.reason,
 			Actor: "me"}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -17,7 +17,7 @@ func answered() *Input {
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		Args: []json.RawMessage{json.RawMessage("1")}, OutcomeStatus: agent.StatusOK,
 		ProgramSource: agent.SourcePersisted, Generation: "gen-1", Replayable: true,
-		Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy, Generation: "gen-1"}})
+		Selection: agent.Selection{Decision: agent.DecideRun, Reason: selection.ReasonHealthy, Generation: "gen-1"}})
 	in.Call.Outcome = &agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
 	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-1", Quarantined: true,
 		Generations: []*agent.Generation{
@@ -109,13 +109,13 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 			"with approval_required=true the program that the model wrote would have waited for a person's approval",
 			func(e *agent.LogEntry, _ *agent.Policy) {
 				e.ProgramSource, e.Selection = agent.SourceGenerated, agent.Selection{Decision: agent.DecideForge,
-					Reason: runtime.ReasonMissing}
+					Reason: selection.ReasonMissing}
 			}},
 		{"one that waits", "approval_required",
 			"with approval_required=false the program that the model wrote would have answered without a person's approval", func(e *agent.LogEntry, p *agent.Policy) {
 				p.ApprovalRequired = true
 				e.ProgramSource, e.Selection, e.OutcomeStatus, e.OutcomeErrorType = agent.SourceNone,
-					agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}, agent.StatusError,
+					agent.Selection{Decision: agent.DecideForge, Reason: selection.ReasonMissing}, agent.StatusError,
 					agent.ErrDenied
 			}},
 		{"a repaired one", "repair_enabled",
@@ -139,7 +139,7 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 	}
 	unwritten := answered()
 	unwritten.Call.Log.ProgramSource, unwritten.Call.Log.Generation, unwritten.Call.Log.Selection = agent.SourceNone,
-		"", agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}
+		"", agent.Selection{Decision: agent.DecideForge, Reason: selection.ReasonMissing}
 	unwritten.Artifact, unwritten.Call.Outcome = nil, &agent.Outcome{Status: agent.StatusError,
 		ErrorType: agent.ErrBudgetExceeded, Metadata: map[string]any{"resets_at": "2026-11-23T00:00:00Z"}}
 	x := Explain(unwritten)
@@ -159,7 +159,7 @@ func TestNothingRan(t *testing.T) {
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		OutcomeStatus: agent.StatusError, OutcomeErrorType: agent.ErrProvider, SandboxLevel: "full",
 		ProgramSource: agent.SourceNone, Usage: agent.Usage{ModelRequests: 4},
-		Selection: agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing},
+		Selection: agent.Selection{Decision: agent.DecideForge, Reason: selection.ReasonMissing},
 		AttemptFailures: []agent.AttemptFailure{{AttemptID: "call_1.v", Stage: "validation",
 			ErrorType: agent.ErrInvalidCode}}})
 	in.Price = func(string, agent.Usage) (float64, string, bool) { return 0, "EUR", true }
@@ -189,7 +189,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	in := ended(agent.ErrInvalidInput, "the value is missing")
 	e := &in.Call.Log
-	e.ReplayableReason, e.SandboxLevel, e.Selection.Reason = agent.ReasonNoProgram, "full", runtime.ReasonHealthy
+	e.ReplayableReason, e.SandboxLevel, e.Selection.Reason = agent.ReasonNoProgram, "full", selection.ReasonHealthy
 	for range 2 {
 		x := Explain(in)
 		confined := slices.ContainsFunc(x.Checks, func(c Check) bool { return c.Name == "confinement" })

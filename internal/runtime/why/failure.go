@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // failures describe the runtime's error types, and what a person can do about each.
@@ -169,8 +169,8 @@ func (x *Explanation) offers(body string) bool {
 // restates reports whether the reason only repeats the changed switch.
 func restates(reason string) bool {
 	switch reason {
-	case runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary, runtime.ReasonDispatch,
-		runtime.ReasonApprovalRequired:
+	case selection.ReasonForced, selection.ReasonReadDisabled, selection.ReasonNotCanary, selection.ReasonDispatch,
+		selection.ReasonApprovalRequired:
 		return true
 	}
 	return false

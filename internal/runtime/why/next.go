@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 )
 
 // maxAgain bounds the body of a request that repeats the call, in bytes.
@@ -136,7 +136,7 @@ func (s *steps) method(in *Input) {
 	if a == nil || a.Current() == nil {
 		return
 	}
-	path, names := runtime.ToolPath(e.Role, e.Method), Names(e.Role, e.Method)
+	path, names := attempt.ToolPath(e.Role, e.Method), Names(e.Role, e.Method)
 	s.add("see the examples of the method", "GET", path+"/examples", "", "recurgentd tools examples list"+names)
 	if e.OutcomeErrorType == agent.ErrDenied || e.BeyondManifest != nil {
 		s.add("see what the method may reach", "GET", path+"/effects", "", "recurgentd tools effects"+names)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
 // maxQuoted bounds quoted text, in characters.
@@ -23,7 +23,7 @@ func word(s string) string {
 }
 
 // quoted returns the first maxQuoted characters of s in quotation marks, with unprintable characters escaped.
-func quoted(s string) string { return strconv.Quote(runtime.Clip(s, maxQuoted)) }
+func quoted(s string) string { return strconv.Quote(agent.Clip(s, maxQuoted)) }
 
 // printable returns s with unprintable characters escaped. Invalid UTF-8 becomes U+FFFD.
 func printable(s string) string {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // program explains the selection from what is kept of the method. It repeats the selection as it was, with each other
@@ -75,20 +75,20 @@ func (x *Explanation) then(name string, p *agent.Policy, d agent.Selection, e *a
 
 // A Past is the selection of an ended call, ready to be repeated.
 type Past struct {
-	input  runtime.SelectInput // without the policy, which Under sets
-	choose func(runtime.SelectInput) runtime.Decision
+	input  selection.Input // without the policy, which Under sets
+	choose func(selection.Input) selection.Decision
 	known  bool // the fingerprint of the contract's checked parts is known for certain
 }
 
 // Recall returns the selection of the call, to be repeated on what is kept of its method; a is nil if nothing is.
 // complete reports that no program was made since the call began. Health and approvals are the current ones.
 func Recall(e *agent.LogEntry, a *agent.Artifact,
-	choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
+	choose func(selection.Input) selection.Decision) (p Past, complete bool) {
 	then, complete := asOf(a, e)
-	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 ||
+	p = Past{choose: choose, input: selection.Input{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 ||
 		len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e),
 		Positional: len(e.Args), Kwargs: e.Kwargs}}
-	if e.Selection.Reason == runtime.ReasonPurposeChanged {
+	if e.Selection.Reason == selection.ReasonPurposeChanged {
 		// the wording of that time is not kept, but it differs from any that a program was made for
 		p.input.Words = "changed"
 	}
@@ -99,7 +99,7 @@ func Recall(e *agent.LogEntry, a *agent.Artifact,
 // Under repeats the selection under that policy.
 func (p Past) Under(policy *agent.Policy) agent.Selection {
 	p.input.Policy = policy
-	return selection(p.choose(p.input))
+	return logged(p.choose(p.input))
 }
 
 // Same reports whether two selections are equal, including the reason.
@@ -110,8 +110,8 @@ func Changes(a, b agent.Selection) bool {
 	return a.Decision != b.Decision || a.Generation != b.Generation
 }
 
-// selection converts a decision to the form of the log.
-func selection(d runtime.Decision) agent.Selection {
+// logged converts a decision to the form of the log.
+func logged(d selection.Decision) agent.Selection {
 	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
 	if d.Generation != nil {
 		s.Generation = d.Generation.ID
@@ -120,7 +120,7 @@ func selection(d runtime.Decision) agent.Selection {
 }
 
 // others explains for each other kept generation why it did not answer.
-func (x *Explanation) others(in *Input, q runtime.SelectInput) {
+func (x *Explanation) others(in *Input, q selection.Input) {
 	if in.Artifact == nil {
 		return
 	}
@@ -137,7 +137,7 @@ func (x *Explanation) others(in *Input, q runtime.SelectInput) {
 
 // whyNot repeats the selection with that generation as the current one. What would rule it out then explains why it did
 // not answer.
-func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generation) string {
+func (x *Explanation) whyNot(in *Input, q selection.Input, g *agent.Generation) string {
 	was := q.Artifact
 	if g.Aside {
 		return "it was written for one call while a switch of the policy was on, and answers no others"
@@ -187,7 +187,7 @@ func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete 
 		return c, true
 	}
 	if c.Generations = slices.DeleteFunc(slices.Clone(a.Generations), later); len(c.Generations) == 0 {
-		return nil, e.Selection.Reason == runtime.ReasonMissing
+		return nil, e.Selection.Reason == selection.ReasonMissing
 	}
 	// the current generation is a later one; assume the selected one, or else the newest
 	if c.Find(c.CurrentID) == nil {
@@ -204,16 +204,17 @@ func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete 
 func flagged(a *agent.Artifact, reason string) *agent.Artifact {
 	c := *a
 	switch reason {
-	case runtime.ReasonDispatch, runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary:
+	case selection.ReasonDispatch, selection.ReasonForced, selection.ReasonReadDisabled, selection.ReasonNotCanary:
 		return &c
 	}
-	c.Quarantined, c.Pinned, c.ForceRegenerate = reason == runtime.ReasonQuarantined, reason == runtime.ReasonPinned, ""
-	if reason == runtime.ReasonRequested {
+	c.Quarantined, c.Pinned, c.ForceRegenerate = reason == selection.ReasonQuarantined,
+		reason == selection.ReasonPinned, ""
+	if reason == selection.ReasonRequested {
 		c.ForceRegenerate = reason
 	}
-	if c.Correction.Pending() != (reason == runtime.ReasonCorrection) {
+	if c.Correction.Pending() != (reason == selection.ReasonCorrection) {
 		c.Correction = nil
-		if reason == runtime.ReasonCorrection {
+		if reason == selection.ReasonCorrection {
 			c.Correction = &agent.Correction{State: agent.CorrectionQueued}
 		}
 	}
@@ -271,7 +272,7 @@ func flips(p *agent.Policy, e *agent.LogEntry) []flip {
 		{"correction", correction, func(q *agent.Policy) { q.Correction = correction }},
 		{"dispatch_methods", methods, func(q *agent.Policy) { q.DispatchMethods = methods }},
 	}
-	if e.Selection.Reason == runtime.ReasonNewReach {
+	if e.Selection.Reason == selection.ReasonNewReach {
 		all = append(all, flip{"new_reach", agent.ReachAllow, func(q *agent.Policy) { q.NewReach = agent.ReachAllow }})
 	}
 	return all

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -143,7 +143,7 @@ type Input struct {
 	Policy      *agent.Policy // in force when the call began
 	PolicyKnown bool          // false if Policy is the current one, because the one at the call is unknown
 	PolicyNow   *agent.Policy
-	Select      func(runtime.SelectInput) runtime.Decision // runs the selection
+	Select      func(selection.Input) selection.Decision // runs the selection
 	// nil: no model has a price
 	Price func(model string, used agent.Usage) (amount float64, currency string, known bool)
 }

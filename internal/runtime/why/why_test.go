@@ -8,19 +8,19 @@ import (
 	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // hostile is text that would forge a line, an escape sequence, a heading, a link or a tag if it was not quoted.
 const hostile = "x\n\nWhat to do next\n  safe: curl evil\x1b[2J\u202e\u2028<script>`[a](http://evil.example)` **b**"
 
 // reselect is the selection without the runtime's knowledge about programs.
-func reselect(in runtime.SelectInput) runtime.Decision {
+func reselect(in selection.Input) selection.Decision {
 	in.ImportAllowed = func(string) bool { return true }
 	in.IgnoresArgs = func(*agent.Generation) bool { return false }
 	in.Intact = func(*agent.Generation) bool { return true }
-	return runtime.Select(in)
+	return selection.Select(in)
 }
 
 func inputOf(e agent.LogEntry) *Input {
@@ -81,7 +81,7 @@ func TestCounterfactuals(t *testing.T) {
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted,
-		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy,
+		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: selection.ReasonHealthy,
 			Generation: "gen-1"}})
 	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-1", Quarantined: true,
 		Generations: []*agent.Generation{{ID: "gen-1", RuntimeVersion: agent.ABI, Cacheable: true, CreatedAt: at}}}
@@ -112,7 +112,7 @@ func TestErased(t *testing.T) {
 	t.Parallel()
 	x := Explain(inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted,
-		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy,
+		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: selection.ReasonHealthy,
 			Generation: "gen-1"}}))
 	if x.Selection.Again != nil || len(x.Counterfactuals) > 0 || len(x.NotRecorded) != 2 {
 		t.Errorf("got %+v, %v", x.Selection, x.NotRecorded)

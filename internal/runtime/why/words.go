@@ -10,7 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // words returns the summary: how the call ended, why, what can be done, and the circumstances, one line each.
@@ -95,7 +95,7 @@ func asked(e *agent.LogEntry) string {
 	if len(parts) == 0 {
 		return "There were no arguments."
 	}
-	return "The arguments were " + printable(runtime.Clip(strings.Join(parts, ", "), maxQuoted)) + "."
+	return "The arguments were " + printable(agent.Clip(strings.Join(parts, ", "), maxQuoted)) + "."
 }
 
 // input returns an argument as compact JSON.
@@ -221,34 +221,34 @@ func plural(n int, one, many string) string {
 	return fmt.Sprint(n) + " " + many
 }
 
-// reasons are the reasons of a selection in words, to follow "because". The keys are runtime.Reason*.
+// reasons are the reasons of a selection in words, to follow "because". The keys are selection.Reason*.
 var reasons = map[string]string{
-	runtime.ReasonHealthy:          "it was healthy and fits the contract of the call",
-	runtime.ReasonPinned:           "a person had pinned it",
-	runtime.ReasonMissing:          "the method had none",
-	runtime.ReasonDispatch:         "the method gets a program of its own for each call (policy dispatch_methods)",
-	runtime.ReasonForced:           "the policy force_generation was on",
-	runtime.ReasonReadDisabled:     "the policy artifact_read_enabled was off",
-	runtime.ReasonNotCanary:        "the policy artifact_read_roles did not name the role",
-	runtime.ReasonQuarantined:      "a person had put the method into quarantine",
-	runtime.ReasonRequested:        "a person had asked for a new program",
-	runtime.ReasonSchema:           "another version of the daemon had stored the program in a way that this one cannot read",
-	runtime.ReasonRuntime:          "the stored program was made for another version of the daemon",
-	runtime.ReasonChecksum:         "the text of the stored program had been changed or damaged",
-	runtime.ReasonDependencies:     "the stored program imports a package that is not allowed",
-	runtime.ReasonNotCacheable:     "the stored program was made for one call only",
-	runtime.ReasonArgsIgnored:      "the stored program does not look at its arguments",
-	runtime.ReasonContractChanged:  "no healthy stored program was made for the contract of the call",
-	runtime.ReasonDegraded:         "the stored program had failed too often lately",
-	runtime.ReasonApprovalRequired: "the current program waited for a person's approval",
-	runtime.ReasonNewReach:         "the current program reaches what no program before it did, and waited for a person's approval",
-	runtime.ReasonPurposeChanged:   "a person had changed what the method is for since its program was made",
-	runtime.ReasonPurposeChecked:   "a person had changed what the method is for, and the model said that the program does that",
-	runtime.ReasonBreaksExamples:   "the current program, which was written for a changed purpose, does not hold examples and waited for a person's approval",
-	runtime.ReasonUnproven:         "the stored program had never answered with a value",
-	runtime.ReasonCorrection:       "a person had judged an answer of the stored program wrong",
-	runtime.ReasonNotPromoted:      "it had proved itself longer than the current program",
-	runtime.ReasonSetter:           "a setter needs no program",
+	selection.ReasonHealthy:          "it was healthy and fits the contract of the call",
+	selection.ReasonPinned:           "a person had pinned it",
+	selection.ReasonMissing:          "the method had none",
+	selection.ReasonDispatch:         "the method gets a program of its own for each call (policy dispatch_methods)",
+	selection.ReasonForced:           "the policy force_generation was on",
+	selection.ReasonReadDisabled:     "the policy artifact_read_enabled was off",
+	selection.ReasonNotCanary:        "the policy artifact_read_roles did not name the role",
+	selection.ReasonQuarantined:      "a person had put the method into quarantine",
+	selection.ReasonRequested:        "a person had asked for a new program",
+	selection.ReasonSchema:           "another version of the daemon had stored the program in a way that this one cannot read",
+	selection.ReasonRuntime:          "the stored program was made for another version of the daemon",
+	selection.ReasonChecksum:         "the text of the stored program had been changed or damaged",
+	selection.ReasonDependencies:     "the stored program imports a package that is not allowed",
+	selection.ReasonNotCacheable:     "the stored program was made for one call only",
+	selection.ReasonArgsIgnored:      "the stored program does not look at its arguments",
+	selection.ReasonContractChanged:  "no healthy stored program was made for the contract of the call",
+	selection.ReasonDegraded:         "the stored program had failed too often lately",
+	selection.ReasonApprovalRequired: "the current program waited for a person's approval",
+	selection.ReasonNewReach:         "the current program reaches what no program before it did, and waited for a person's approval",
+	selection.ReasonPurposeChanged:   "a person had changed what the method is for since its program was made",
+	selection.ReasonPurposeChecked:   "a person had changed what the method is for, and the model said that the program does that",
+	selection.ReasonBreaksExamples:   "the current program, which was written for a changed purpose, does not hold examples and waited for a person's approval",
+	selection.ReasonUnproven:         "the stored program had never answered with a value",
+	selection.ReasonCorrection:       "a person had judged an answer of the stored program wrong",
+	selection.ReasonNotPromoted:      "it had proved itself longer than the current program",
+	selection.ReasonSetter:           "a setter needs no program",
 }
 
 // reasonWords returns the reason in words. An unknown reason is returned as it is, or quoted.
@@ -272,7 +272,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 	case agent.DecideForge:
 		text = x.written(e)
 		switch {
-		case s.Reason == runtime.ReasonRequested: // the reason alone would only repeat the sentence before
+		case s.Reason == selection.ReasonRequested: // the reason alone would only repeat the sentence before
 			text += " A person had asked for a new program."
 		case requested(e):
 			text += " The model was asked for a new program" + because
@@ -282,7 +282,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 	case agent.DecideRefuse:
 		return "No program ran" + because
 	default:
-		if s.Reason == runtime.ReasonSetter {
+		if s.Reason == selection.ReasonSetter {
 			return "It needed no program: the call changes the context of its session."
 		}
 		return "It needed no program: a prediction asks the model itself."
@@ -362,7 +362,7 @@ func (x *Explanation) aboutProgram(e *agent.LogEntry) string {
 	if e.ProgramDoubted {
 		text += " A person had judged an earlier answer of it wrong."
 	}
-	if e.ProgramStale != "" && x.Selection.Reason != runtime.ReasonPurposeChanged {
+	if e.ProgramStale != "" && x.Selection.Reason != selection.ReasonPurposeChanged {
 		text += " A person had changed what the method is for since it was made."
 	}
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
 // cold is a call without a stored program, which no program answered.
@@ -18,7 +18,7 @@ func cold(errorType, message string) *Input {
 		Args: []json.RawMessage{json.RawMessage("1")}, SessionID: "sess_1", ContractSource: "none",
 		OutcomeStatus: agent.StatusError, OutcomeErrorType: errorType, OutcomeErrorMessage: message,
 		ProgramSource: agent.SourceNone, DurationMs: 5, GenerationAttempt: 1,
-		Selection: agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}})
+		Selection: agent.Selection{Decision: agent.DecideForge, Reason: selection.ReasonMissing}})
 	in.Call.Outcome = &agent.Outcome{Status: agent.StatusError, ErrorType: errorType}
 	return in
 }
@@ -80,7 +80,7 @@ func TestWords(t *testing.T) {
 		}), []string{ok, healthy +
 			" A person had judged an earlier answer of it wrong. A person had changed what the method is for since it was made. It ran compiled.", wrong, "There were no arguments.", "These checks failed: repeated question."}},
 		"pinned, for one who may call alone": {with(answered(), func(in *Input, e *entry) {
-			e.Selection.Reason, in.Asker = runtime.ReasonPinned, Asker{Call: true}
+			e.Selection.Reason, in.Asker = selection.ReasonPinned, Asker{Call: true}
 		}), []string{ok, "The stored program gen-1 answered because a person had pinned it.",
 			"If the value is wrong, say so: somebody who may operate then decides about the program."}},
 		"for one who may read alone": {with(answered(), func(in *Input, _ *entry) { in.Asker = Asker{} }),
@@ -105,32 +105,33 @@ func TestWords(t *testing.T) {
 		}),
 			[]string{"r.m answered with a value that counts as a weak success." + began, healthy, wrong,
 				"The arguments were 1.", "These checks failed: achievement."}},
-		"forged": {with(wrote(answered(), agent.SourceGenerated, agent.DecideForge, runtime.ReasonMissing),
+		"forged": {with(wrote(answered(), agent.SourceGenerated, agent.DecideForge, selection.ReasonMissing),
 			func(in *Input, e *entry) {
 				e.Selection.Generation, in.Artifact.Generations = "", in.Artifact.Generations[:1]
 			}), []string{ok, "A program that was written for this call, gen-2, answered. The model was asked for a new program because the method had none.", wrong, "The arguments were 1.", "These checks passed: gate.", "It took 812 ms, 1 model request and 30 tokens."}},
-		"forged and not kept": {with(wrote(answered(), agent.SourceGenerated, agent.DecideForge, runtime.ReasonForced),
+		"forged and not kept": {with(wrote(answered(), agent.SourceGenerated, agent.DecideForge,
+			selection.ReasonForced),
 			func(_ *Input, e *entry) { e.Generation, e.ProgramUnkept = "", true }),
 			[]string{ok, "A program that was written for this call answered. The model was asked for a new program because the policy force_generation was on. It was not kept, since stored programs were switched off or the method was in quarantine."}},
 		"repaired when it failed": {with(wrote(answered(), agent.SourceRepaired, agent.DecideRun,
-			runtime.ReasonHealthy), func(_ *Input, e *entry) {
+			selection.ReasonHealthy), func(_ *Input, e *entry) {
 			e.AttemptFailures = []agent.AttemptFailure{{AttemptID: "call_1.a", Stage: "execution",
 				ErrorType: agent.ErrExecution, ErrorMessage: "boom"}}
 		}), []string{ok, "A program that was repaired for this call, gen-2, answered. Before it, the stored program gen-1 was chosen because it was healthy and fits the contract of the call.", wrong, "The arguments were 1.",
 			"1 attempt failed.", "1 other program of the method is kept.",
 			"These checks failed: run. These checks passed: gate."}},
 		"repaired because it had failed": {wrote(answered(), agent.SourceRepaired, agent.DecideRepair,
-			runtime.ReasonDegraded),
+			selection.ReasonDegraded),
 			[]string{ok, "A program that was repaired for this call, gen-2, answered. gen-1 was to be repaired because the stored program had failed too often lately."}},
-		"regenerated": {wrote(answered(), agent.SourceGenerated, agent.DecideForge, runtime.ReasonRequested),
+		"regenerated": {wrote(answered(), agent.SourceGenerated, agent.DecideForge, selection.ReasonRequested),
 			[]string{ok, "A program that was written for this call, gen-2, answered. A person had asked for a new program."}},
-		"corrected": {wrote(answered(), agent.SourceRepaired, agent.DecideForge, runtime.ReasonCorrection),
+		"corrected": {wrote(answered(), agent.SourceRepaired, agent.DecideForge, selection.ReasonCorrection),
 			[]string{ok, "A program that was repaired for this call, gen-2, answered. The model was asked for a new program because a person had judged an answer of the stored program wrong."}},
 		"for a changed purpose": {wrote(answered(), agent.SourceGenerated, agent.DecideForge,
-			runtime.ReasonPurposeChanged),
+			selection.ReasonPurposeChanged),
 			[]string{ok, "A program that was written for this call, gen-2, answered. The model was asked for a new program because a person had changed what the method is for since its program was made."}},
 		"the stored one in the place of a new one": {with(answered(), func(_ *Input, e *entry) {
-			e.Selection.Decision, e.Selection.Reason = agent.DecideForge, runtime.ReasonRequested
+			e.Selection.Decision, e.Selection.Reason = agent.DecideForge, selection.ReasonRequested
 		}),
 			[]string{ok, "A stored program, gen-1, answered. A person had asked for a new program."}},
 		"of a contract with fetches and calls": {with(answered(), func(in *Input, e *entry) {
@@ -147,13 +148,13 @@ func TestWords(t *testing.T) {
 				"If this is no right answer to the question, say so: the model then corrects the program."}},
 		"an error of its program, with which the daemon gave up": {with(wrote(ended(agent.ErrInvalidInput,
 			"This request couldn't be completed after multiple attempts."), agent.SourceGenerated, agent.DecideForge,
-			runtime.ReasonMissing), func(_ *Input, e *entry) {
+			selection.ReasonMissing), func(_ *Input, e *entry) {
 			e.GenerationAttempt, e.OutcomeErrorMetadata = 3, map[string]any{"raw_error_message": "f must be a number"}
 		}), []string{`r.m ended in the error invalid_input. The daemon gave up after 3 attempts. The last one failed with invalid_input: "f must be a number". Its caller got the message "This request couldn't be completed after multiple attempts.".` + began,
 			"A program that was written for this call, gen-2, ran. The model was asked for a new program because the method had none.",
 			"Ask again: the model gets another try. If that does not help, a purpose, an example or another model may."}},
 		"an outage": {with(wrote(ended("fetch_failed", "no such host"), agent.SourceGenerated, agent.DecideForge,
-			runtime.ReasonMissing), func(in *Input, e *entry) {
+			selection.ReasonMissing), func(in *Input, e *entry) {
 			e.OutcomeAuthored, e.FailureClass, e.Generation, in.Artifact = true, agent.ClassExtrinsic, "", nil
 			e.GenerationAttempt, e.Usage = 0, agent.Usage{}
 		}), []string{`r.m ended in the error fetch_failed. Something outside of its program failed, such as a source, and the program returned that error. The message was "no such host".` + began,
@@ -201,13 +202,16 @@ func TestWords(t *testing.T) {
 				"Look at what it is for, then approve it; after that ask again."}},
 		"a stored program that waits": {with(ended(agent.ErrDenied, ""), func(in *Input, e *entry) {
 			e.ProgramSource, e.Generation, in.Asker = agent.SourceNone, "", Asker{Call: true}
-			e.Selection = agent.Selection{Decision: agent.DecideRefuse, Reason: runtime.ReasonApprovalRequired,
+			e.Selection = agent.Selection{Decision: agent.DecideRefuse, Reason: selection.ReasonApprovalRequired,
 				Generation: "gen-1"}
 		}), []string{"r.m ended in the error denied. Its program waits for a person's approval." + began,
 			"No program ran because the current program waited for a person's approval.",
 			"Somebody who may operate has to approve it; after that ask again."}},
 		"a new program that waits": {with(wrote(ended(agent.ErrDenied, ""), agent.SourceNone, agent.DecideForge,
-			runtime.ReasonMissing), func(in *Input, _ *entry) { in.Call.Outcome.Metadata = map[string]any{"approve": "POST /x"} }),
+			selection.ReasonMissing), func(in *Input,
+			_ *entry) {
+			in.Call.Outcome.Metadata = map[string]any{"approve": "POST /x"}
+		}),
 			[]string{"r.m ended in the error denied. Its program waits for a person's approval." + began,
 				"No program answered: gen-2 was written and waits. The model was asked for a new program because the method had none.",
 				"Look at what it is for, then approve it; after that ask again."}},
@@ -230,7 +234,7 @@ func TestWords(t *testing.T) {
 				"Wait until the cap begins anew (2026-11-23T00:00:00Z), or have it raised."}},
 		"a setter": {with(answered(), func(in *Input, e *entry) {
 			e.ProgramSource, e.Generation, in.Artifact = agent.SourceNone, "", nil
-			e.Selection = agent.Selection{Decision: agent.DecideNone, Reason: runtime.ReasonSetter}
+			e.Selection = agent.Selection{Decision: agent.DecideNone, Reason: selection.ReasonSetter}
 		}), []string{ok, "It needed no program: the call changes the context of its session.",
 			"The arguments were 1."}},
 		"a prediction": {with(answered(), func(in *Input, e *entry) {
@@ -264,15 +268,17 @@ func TestWordsForEverything(t *testing.T) {
 			t.Errorf("%s: %+v", errorType, f)
 		}
 	}
-	for _, reason := range []string{runtime.ReasonHealthy, runtime.ReasonPinned, runtime.ReasonMissing,
-		runtime.ReasonDispatch, runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary,
-		runtime.ReasonQuarantined,
-		runtime.ReasonRequested, runtime.ReasonSchema, runtime.ReasonRuntime, runtime.ReasonChecksum,
-		runtime.ReasonDependencies, runtime.ReasonNotCacheable, runtime.ReasonArgsIgnored,
-		runtime.ReasonContractChanged, runtime.ReasonDegraded,
-		runtime.ReasonApprovalRequired, runtime.ReasonNewReach, runtime.ReasonUnproven, runtime.ReasonCorrection,
-		runtime.ReasonNotPromoted, runtime.ReasonSetter, runtime.ReasonPurposeChanged, runtime.ReasonPurposeChecked,
-		runtime.ReasonBreaksExamples} {
+	for _, reason := range []string{selection.ReasonHealthy, selection.ReasonPinned, selection.ReasonMissing,
+		selection.ReasonDispatch, selection.ReasonForced, selection.ReasonReadDisabled, selection.ReasonNotCanary,
+		selection.ReasonQuarantined,
+		selection.ReasonRequested, selection.ReasonSchema, selection.ReasonRuntime, selection.ReasonChecksum,
+		selection.ReasonDependencies, selection.ReasonNotCacheable, selection.ReasonArgsIgnored,
+		selection.ReasonContractChanged, selection.ReasonDegraded,
+		selection.ReasonApprovalRequired, selection.ReasonNewReach, selection.ReasonUnproven,
+		selection.ReasonCorrection,
+		selection.ReasonNotPromoted, selection.ReasonSetter, selection.ReasonPurposeChanged,
+		selection.ReasonPurposeChecked,
+		selection.ReasonBreaksExamples} {
 		if reasonWords(reason) == reason {
 			t.Errorf("%s has no words", reason)
 		}

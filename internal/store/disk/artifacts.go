@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -106,6 +108,7 @@ func (p *artifacts) withText(x *artifact) (*artifact, error) {
 
 // write writes the files of changed artifacts and removes those of archived or removed ones.
 func (p *artifacts) write(list []*artifact) error {
+	slices.SortFunc(list, func(a, b *artifact) int { return a.key.compare(b.key) })
 	dirs := map[string]bool{}
 	for _, x := range list {
 		dir, err := p.writeOne(x)
@@ -116,7 +119,7 @@ func (p *artifacts) write(list []*artifact) error {
 			dirs[dir] = true
 		}
 	}
-	for dir := range dirs {
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := p.n.files.SyncDir(dir); err != nil {
 			return err
 		}
@@ -241,6 +244,11 @@ type artifactKey struct {
 }
 
 func (k artifactKey) file() string { return "tools/" + slug(k.role) + "/" + slug(k.method) + ".json" }
+
+// compare orders the keys of a namespace.
+func (k artifactKey) compare(o artifactKey) int {
+	return cmp.Or(strings.Compare(k.role, o.role), strings.Compare(k.method, o.method))
+}
 
 // artifactDoc is tools/<role>/<method>.json.
 type artifactDoc struct {

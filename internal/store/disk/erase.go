@@ -40,7 +40,7 @@ func (n *namespace) erase(gone map[string]time.Time) error {
 	if err := n.eraseJournal(gone); err != nil {
 		return err
 	}
-	for id := range gone {
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
 		if err := n.files.RemoveAll(sessionDir(id)); err != nil {
 			return err
 		}
@@ -112,9 +112,11 @@ func (n *namespace) filesWithFixtures() (names []string, err error) {
 		return err
 	}
 	every := func(string) bool { return true }
-	for dir, pick := range map[string]func(string) bool{backupDir: every, "calls": isCorruptName,
-		"values": isCorruptName, ".": isCorruptName} {
-		if err := list(dir, pick); err != nil {
+	if err := list(backupDir, every); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{"calls", "values", "."} {
+		if err := list(dir, isCorruptName); err != nil {
 			return nil, err
 		}
 	}

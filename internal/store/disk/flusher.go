@@ -229,7 +229,7 @@ func (n *namespace) gather(full bool) *work {
 	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending),
 		restored: slices.Clone(n.archive.restored),
 		calls:    slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending),
-		gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count,
+		gone: maps.Clone(n.sessions.gone), files: slices.Sorted(maps.Keys(n.streams.gone)), count: n.sessions.count,
 		life: n.life}
 	if full {
 		w.figures, w.stored = n.figures(), n.stored.gather()

@@ -3,6 +3,8 @@ package disk
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -95,7 +97,7 @@ func (p *artifacts) writePrograms(programs map[string]string) error {
 	if err := f.makeDir("programs"); err != nil {
 		return err
 	}
-	for sum, code := range programs {
+	for _, sum := range slices.Sorted(maps.Keys(programs)) {
 		name, ok := programFile(sum)
 		if !ok {
 			continue
@@ -103,7 +105,7 @@ func (p *artifacts) writePrograms(programs map[string]string) error {
 		if _, err := f.Stat(name); err == nil {
 			continue
 		}
-		if err := f.ReplaceUnsynced(name, []byte(code)); err != nil {
+		if err := f.ReplaceUnsynced(name, []byte(programs[sum])); err != nil {
 			return err
 		}
 	}

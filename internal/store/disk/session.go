@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -336,6 +337,9 @@ func (s *sessionState) written() {
 // write writes what the files of sessions lack. If full is set, it also syncs their histories.
 func (p *sessions) write(list []sessionState, full bool) error {
 	list = slices.DeleteFunc(list, func(s sessionState) bool { return s.isGone() })
+	slices.SortFunc(list, func(a, b sessionState) int {
+		return strings.Compare(a.document.Session.ID, b.document.Session.ID)
+	})
 	for len(list) >= leastBatch {
 		n := min(len(list), mostBatch)
 		if err := p.writeBatch(list[:n], full); errors.Is(err, errors.ErrUnsupported) {

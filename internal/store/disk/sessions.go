@@ -269,7 +269,7 @@ func (p *sessions) forgetting(ctx context.Context, x *session, at time.Time) ([]
 		return nil, err
 	}
 	changes := []agent.ArtifactChange{}
-	for k := range ran {
+	for _, k := range slices.SortedFunc(maps.Keys(ran), artifactKey.compare) {
 		a, err := p.n.artifacts.get(k)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
@@ -429,10 +429,7 @@ func (p *sessions) isStored(id string) (bool, error) {
 // lookUpAll looks up all unread sessions. Those without files are among the changed ones afterwards.
 func (p *sessions) lookUpAll() error {
 	p.n.mu.RLock()
-	ids := make([]string, 0, len(p.unread))
-	for id := range p.unread {
-		ids = append(ids, id)
-	}
+	ids := slices.Sorted(maps.Keys(p.unread))
 	p.n.mu.RUnlock()
 	for _, id := range ids {
 		if err := p.lookUpLocked(id); err != nil {

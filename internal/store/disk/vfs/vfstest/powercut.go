@@ -1,6 +1,7 @@
 package vfstest
 
 import (
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -57,7 +58,7 @@ func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 		}
 	}
 	for _, x := range c.out.names {
-		x.data = c.content[x.id]
+		x.data, c.out.files[x.id] = c.content[x.id], x
 	}
 	for _, op := range ops {
 		c.out.inode = max(c.out.inode, op.Inode)
@@ -103,7 +104,7 @@ func (c *powerCut) rename(i int, op Op) {
 		if c.stays(synced) {
 			out.apply(op)
 		} else if c.mode == AnyOf { // part of the content may be gone
-			for name := range out.names {
+			for _, name := range slices.Sorted(maps.Keys(out.names)) {
 				if (name == op.Name || strings.HasPrefix(name, op.Name+"/")) && c.random.IntN(2) == 0 {
 					delete(out.names, name)
 				}
@@ -131,15 +132,16 @@ func (c *powerCut) rename(i int, op Op) {
 // asOps replaces the recorded operations by some that lead to the current state. What a power cut left is on disk, and
 // the next power cut starts from it.
 func (f *FS) asOps() {
-	for dir := range f.dirs {
+	dirs := slices.Sorted(maps.Keys(f.dirs))
+	for _, dir := range dirs {
 		f.ops = append(f.ops, Op{Kind: "mkdir", Name: dir})
 	}
-	slices.SortFunc(f.ops, func(a, b Op) int { return strings.Compare(a.Name, b.Name) })
-	for name, x := range f.names {
-		f.ops = append(f.ops, Op{Kind: "create", Name: name, Inode: x.id}, Op{Kind: "write", Inode: x.id, Data: x.data},
-			Op{Kind: "sync", Inode: x.id})
+	for _, name := range slices.Sorted(maps.Keys(f.names)) {
+		x := f.names[name]
+		f.ops = append(f.ops, Op{Kind: "create", Name: name, Inode: x.id},
+			Op{Kind: "write", Inode: x.id, Data: slices.Clone(x.data)}, Op{Kind: "sync", Inode: x.id})
 	}
-	for dir := range f.dirs {
+	for _, dir := range dirs {
 		f.ops = append(f.ops, Op{Kind: "syncdir", Name: dir})
 	}
 }

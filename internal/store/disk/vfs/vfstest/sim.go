@@ -29,6 +29,7 @@ type FS struct {
 	mu    sync.Mutex
 	ops   []Op
 	names map[string]*inode // files
+	files map[int]*inode    // those of names, by id
 	dirs  map[string]bool
 	held  bool // the lock of Lock
 	inode int  // id of the latest file
@@ -60,7 +61,9 @@ func (op Op) String() string {
 var ErrInjected = fmt.Errorf("injected: %w", syscall.EIO)
 
 // New returns an empty file system.
-func New() *FS { return &FS{names: map[string]*inode{}, dirs: map[string]bool{".": true}} }
+func New() *FS {
+	return &FS{names: map[string]*inode{}, files: map[int]*inode{}, dirs: map[string]bool{".": true}}
+}
 
 // Ops returns the operations so far.
 func (f *FS) Ops() []Op {
@@ -91,19 +94,17 @@ func (f *FS) do(op Op) error {
 func (f *FS) apply(op Op) {
 	switch op.Kind {
 	case "write", "truncate":
-		for _, x := range f.names {
-			if x.id == op.Inode {
-				x.data = applyWrite(x.data, op)
-			}
+		if x := f.files[op.Inode]; x != nil {
+			x.data = applyWrite(x.data, op)
 		}
 	case "create":
-		f.names[op.Name] = &inode{id: op.Inode}
+		f.link(op.Name, &inode{id: op.Inode})
 	case "remove":
-		delete(f.names, op.Name)
+		f.unlink(op.Name)
 	case "removeall":
 		for name := range f.names {
 			if name == op.Name || strings.HasPrefix(name, op.Name+"/") {
-				delete(f.names, name)
+				f.unlink(name)
 			}
 		}
 		for dir := range f.dirs {
@@ -112,12 +113,27 @@ func (f *FS) apply(op Op) {
 			}
 		}
 	case "rename":
-		f.names[op.To] = f.names[op.Name]
-		delete(f.names, op.Name)
+		x := f.names[op.Name]
+		f.unlink(op.Name)
+		f.link(op.To, x)
 	case "renamedir":
 		f.moveDir(op.Name, op.To)
 	case "mkdir":
 		f.dirs[op.Name] = true
+	}
+}
+
+// link gives a file a name, which another file loses.
+func (f *FS) link(name string, x *inode) {
+	f.unlink(name)
+	f.names[name], f.files[x.id] = x, x
+}
+
+// unlink removes a name, if there is one.
+func (f *FS) unlink(name string) {
+	if x := f.names[name]; x != nil {
+		delete(f.names, name)
+		delete(f.files, x.id)
 	}
 }
 
@@ -137,17 +153,24 @@ func (f *FS) moveDir(from, to string) {
 	}
 }
 
+// applyWrite changes data in place where it can, and returns it.
 func applyWrite(data []byte, op Op) []byte {
 	size := op.Size
 	if op.Kind == "write" {
 		size = max(int64(len(data)), op.Off+int64(len(op.Data)))
 	}
-	next := make([]byte, size)
-	copy(next, data)
-	if op.Kind == "write" {
-		copy(next[op.Off:], op.Data)
+	if n := int64(len(data)); size <= n {
+		data = data[:size]
+	} else {
+		if size > int64(cap(data)) {
+			data = slices.Grow(data, int(max(size, 2*n)-n)) // append grows by a quarter
+		}
+		data = append(data, make([]byte, size-n)...)
 	}
-	return next
+	if op.Kind == "write" {
+		copy(data[op.Off:], op.Data)
+	}
+	return data
 }
 
 // Mark records n among the operations, as a point of the test to refer to. It is not counted for Fail.

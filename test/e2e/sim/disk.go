@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/recurgentd/recurgentd/internal/store/disk/vfs/vfstest"
+)
+
+// A disk is the simulated file system of one daemon. It can lose its power after a number of further operations, and be
+// full for a while.
+type disk struct {
+	*vfstest.FS
+
+	mu    sync.Mutex
+	dead  bool // the power is off: nothing is written any more; guarded by mu, as all below
+	left  int  // operations until the power goes; negative means that it stays
+	syncs bool // left counts only operations that make others durable
+	cut   func()
+	at    int // operations that were recorded when the power went
+	full  time.Time
+	wrote int // operations recorded so far
+}
+
+// total is the size of the disk, and free what is left of it: enough, or too little.
+const (
+	total = 1 << 40
+	free  = 1 << 39
+)
+
+// newDisk returns a disk with the content of fs.
+func newDisk(fs *vfstest.FS) *disk {
+	d := &disk{FS: fs, left: -1, wrote: len(fs.Ops())}
+	fs.Fail = d.fail
+	return d
+}
+
+// fail is called before each operation.
+func (d *disk) fail(_ int, op vfstest.Op) (error, bool) {
+	d.mu.Lock()
+	if counts := !d.syncs || strings.HasPrefix(op.Kind, "sync"); counts && d.left == 0 {
+		d.left, d.dead, d.at = -1, true, d.wrote
+		defer d.cut()
+	} else if counts && d.left > 0 {
+		d.left--
+	}
+	defer d.mu.Unlock()
+	if d.dead {
+		return vfstest.ErrInjected, false
+	}
+	if time.Now().Before(d.full) {
+		switch op.Kind {
+		case "write":
+			if len(op.Data) > 1 {
+				d.wrote++ // its first half
+			}
+			return syscall.ENOSPC, len(op.Data) > 1
+		case "create", "mkdir":
+			return syscall.ENOSPC, false
+		}
+	}
+	d.wrote++
+	return nil, false
+}
+
+// Free is part of vfs.FS.
+func (d *disk) Free() (left, all uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Now().Before(d.full) {
+		return 0, total, nil
+	}
+	return free, total, nil
+}
+
+// fill makes the disk full until then.
+func (d *disk) fill(until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = until
+}
+
+// isFull reports whether the disk is full now.
+func (d *disk) isFull() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.full)
+}
+
+// powerOff has the power go after n further operations, or before the one that syncs after n further such. cut is
+// called at that moment, before anything else happens. It must not block.
+func (d *disk) powerOff(n int, syncs bool, cut func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left, d.syncs, d.cut = n, syncs, cut
+}
+
+// powerOffNow has the power go, unless it has gone.
+func (d *disk) powerOffNow(cut func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.dead {
+		d.left, d.dead, d.at = -1, true, d.wrote
+		cut()
+	}
+}
+
+// after returns the disk as a power cut left it.
+func (d *disk) after(random *rand.Rand) *disk {
+	d.mu.Lock()
+	at := d.at
+	d.mu.Unlock()
+	mode := []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf}[random.IntN(4)]
+	return newDisk(d.Crash(at, mode, random))
+}
+
+// journal describes all operations, one a line.
+func (d *disk) journal() (lines []string) {
+	for _, op := range d.Ops() {
+		lines = append(lines, fmt.Sprintf("disk %s %x", op, sha256.Sum256(op.Data)))
+	}
+	return lines
+}

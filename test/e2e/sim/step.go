@@ -1,0 +1,122 @@
+// Package sim runs a whole daemon in one process, in a bubble of testing/synctest, on simulated parts: the listener,
+// the disk, the programs and the model are Go values, and the clock is the bubble's. A seed decides what clients and
+// people do, and what fails: the power, the disk, the model, programs, connections. A ledger holds what must be true
+// after that, and is compared with what the daemon answers whenever all is quiet and after each restart.
+//
+// The kernel, the compiler, the engines and PostgreSQL are real parts that it cannot simulate. Their tests are in
+// internal/runtime/sandbox, internal/runtime/gate and test/e2e/replicas.
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Kind is what happens in a step.
+type Kind string
+
+// Steps of clients, of people, and of fate. Check waits until all is quiet, and compares.
+const (
+	Open    Kind = "open"    // a session
+	Call    Kind = "call"    // a method of calls
+	Keyed   Kind = "keyed"   // a call with an idempotency key, sent twice
+	HangUp  Kind = "hang-up" // a call whose client leaves
+	Patch   Kind = "patch"   // the context
+	Drop    Kind = "drop"    // a session
+	Upload  Kind = "upload"  // a file
+	Discard Kind = "discard" // a file
+	Judge   Kind = "judge"   // the client's last answer
+
+	Expect Kind = "expect" // examples of a method
+	Put    Kind = "put"    // a program
+	Policy Kind = "policy"
+	Undo   Kind = "undo" // the last change of the policy
+	Make   Kind = "make" // a namespace
+	Erase  Kind = "erase"
+
+	Cut     Kind = "cut"     // the power
+	Restart Kind = "restart" // the daemon
+	Full    Kind = "full"    // the disk, for a while
+	Away    Kind = "away"    // the model, for a while
+	Dying   Kind = "dying"   // programs, for a while
+	Slow    Kind = "slow"    // programs, for a while
+	Night   Kind = "night"   // nothing happens for hours
+	Check   Kind = "check"
+)
+
+// A Step is one thing that happens. It means the same when other steps are removed, as far as those allow.
+type Step struct {
+	After time.Duration // since the step before
+	Kind  Kind
+	Who   int    // the client, where one is needed
+	N     [3]int // drawn numbers from 0 to 999, for the step to use
+}
+
+func (s Step) String() string {
+	return fmt.Sprintf("%s %d %d %d %d %d", s.Kind, s.Who, s.N[0], s.N[1], s.N[2], s.After)
+}
+
+// ParseSteps reads steps as String writes them, one a line.
+func ParseSteps(text string) (steps []Step, err error) {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var s Step
+		if _, err := fmt.Sscan(line, &s.Kind, &s.Who, &s.N[0], &s.N[1], &s.N[2], &s.After); err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// A Plan says how much happens in a life.
+type Plan struct {
+	Steps   int
+	Faults  int // about as many of the steps
+	Checks  int // about as many of the steps
+	Clients int
+	Gap     time.Duration // about as long from one step to the next
+}
+
+// usual are the steps that are neither faults nor checks, as often as they are drawn.
+var usual = map[Kind]int{Call: 60, Keyed: 10, HangUp: 3, Patch: 5, Open: 3, Drop: 1, Upload: 2, Discard: 1, Judge: 3,
+	Expect: 2, Put: 1, Policy: 3, Undo: 1, Make: 1, Erase: 1}
+
+// faults are what fails.
+var faults = map[Kind]int{Cut: 6, Restart: 3, Full: 2, Away: 3, Dying: 2, Slow: 2, Night: 2}
+
+// Draw returns the steps of a life.
+func (p Plan) Draw(random *rand.Rand) []Step {
+	often, seldom := weighted(usual), weighted(faults)
+	steps := make([]Step, 0, p.Steps)
+	for range p.Steps {
+		kinds := often
+		switch n := random.IntN(p.Steps); {
+		case n < p.Faults:
+			kinds = seldom
+		case n < p.Faults+p.Checks:
+			kinds = []Kind{Check}
+		}
+		steps = append(steps, Step{After: time.Duration(random.Int64N(int64(2 * p.Gap))),
+			Kind: kinds[random.IntN(len(kinds))], Who: random.IntN(p.Clients),
+			N: [3]int{random.IntN(1000), random.IntN(1000), random.IntN(1000)}})
+	}
+	return steps
+}
+
+// order lists all kinds, because a map has no order.
+var order = []Kind{Open, Call, Keyed, HangUp, Patch, Drop, Upload, Discard, Judge, Expect, Put, Policy, Undo, Make,
+	Erase, Cut, Restart, Full, Away, Dying, Slow, Night, Check}
+
+func weighted(often map[Kind]int) (kinds []Kind) {
+	for _, k := range order {
+		for range often[k] {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
