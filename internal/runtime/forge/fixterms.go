@@ -46,7 +46,7 @@ var (
 
 // words returns the words of a purpose, and those of them that it lists in braces as in {name, hours}.
 func words(purpose string) (all, keys []string) {
-	purpose = Clip(purpose, 4000)
+	purpose = agent.Clip(purpose, 4000)
 	for _, list := range listed().FindAllString(purpose, -1) {
 		keys = append(keys, word().FindAllString(list, -1)...)
 	}

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"slices"
