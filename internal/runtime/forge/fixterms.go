@@ -2,6 +2,7 @@ package forge
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -14,6 +15,7 @@ func (w *Writer) fixTerms(d agent.Declaration) report.Terms {
 	t := report.Terms{Method: w.Method, Null: aboutNull(string(d.Returns))}
 	if k := w.Terms.Contract; k != nil {
 		t.Returns, t.Required = returnedType(k.Deliverable), required(k.Deliverable)
+		t.Words, t.Keys = words(k.Purpose)
 		t.Null = t.Null || aboutNull(k.Purpose) || aboutNull(string(k.Deliverable)) || aboutNull(string(k.Acceptance))
 	}
 	if t.Returns == "" {
@@ -35,6 +37,21 @@ var (
 // nothing unless the text is about something empty, such as an empty list.
 func aboutNull(text string) bool {
 	return null().MatchString(text) || absent().MatchString(text) && !empty().MatchString(text)
+}
+
+var (
+	word   = lazy.Regexp(`[A-Za-z]\w{0,63}`)
+	listed = lazy.Regexp(`\{[^{}]*\}`)
+)
+
+// words returns the words of a purpose, and those of them that it lists in braces as in {name, hours}.
+func words(purpose string) (all, keys []string) {
+	purpose = agent.Clip(purpose, 4000)
+	for _, list := range listed().FindAllString(purpose, -1) {
+		keys = append(keys, word().FindAllString(list, -1)...)
+	}
+	all = slices.DeleteFunc(word().FindAllString(purpose, -1), func(w string) bool { return len(w) == 1 })
+	return append(all, keys...), keys // a letter alone is an article as a rule
 }
 
 // required returns the members that a schema requires of an object.

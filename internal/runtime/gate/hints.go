@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"go/ast"
 	"go/types"
 	"regexp"
 	"slices"
@@ -149,13 +150,25 @@ var errorHints = sync.OnceValue(func() []errorHint {
 		{regexp.MustCompile(`type string\) as (rune|byte) value`), "The first character of a text is []rune(s)[0]."},
 		{regexp.MustCompile(`type \[\](any|interface \{\}|interface\{\})\) as \[\]|as \[\](any|interface ?\{\}) value`),
 			"A []any is no []string: make both lists []any, or convert the items in a loop."},
-		{regexp.MustCompile(`need type assertion|of interface type any|mismatched types any|any is interface with no methods|non-numeric type any|variable of type any|not defined on interface`),
+		{regexp.MustCompile(`cannot use nil as \S+ value in return statement`),
+			"A function that may fail returns its value and an error: func f(s string) (T, error), then v, err := f(s)."},
+		{regexp.MustCompile(`operator % not defined on .*float64`),
+			"Remainders are of integers: n := int(f) of a whole f first, then n / 60 and n % 60."},
+		{regexp.MustCompile(`need type assertion|not defined on .* of type (?:any|interface ?\{\})|of interface type any|mismatched types any|any is interface with no methods|non-numeric type any|variable of type any|not defined on interface`),
 			`Values of arguments, of the context and of decoded JSON are any; assert them first. JSON numbers are float64: f, ok := call.Arg(1, "n").(float64), then int(f). Lists are []any, objects map[string]any.`},
 		{regexp.MustCompile(`call to strings\.Replace\b`),
 			"strings.ReplaceAll(s, old, new) replaces all; strings.Replace(s, old, new, 1) the first."},
 		{regexp.MustCompile(`^append\(.* is not used$`), "append returns the list: list = append(list, x)."},
 		{regexp.MustCompile(`^(sort|slices)\..*\(no value\) used as value`),
 			"It changes the list that it is given: call it as a statement, then use the list."},
+		{regexp.MustCompile(`\(no value\) used as value`),
+			"The function returns nothing: call it as a statement, then use what it has changed."},
+		{regexp.MustCompile(`operator - not defined on .*string`),
+			"The number of a digit is int(c - '0') of a character c, and strconv.Atoi(s) that of a text."},
+		{regexp.MustCompile(`^cannot assign to .*neither addressable nor a map index expression`),
+			"A text cannot be changed in place: b := []byte(s), then b[i] = '#', then string(b)."},
+		{regexp.MustCompile(`does not satisfy ~\[\]`),
+			"Functions of package slices take the list first: slices.Contains(list, x). In a text: strings.Contains(s, x)."},
 		{regexp.MustCompile(`type \[\].* has no field or method`),
 			"A list has no methods: list = append(list, x), len(list), list[i]."},
 		{regexp.MustCompile(`type string has no field or method`),
@@ -261,7 +274,24 @@ func (c *check) packageNameHint(name string) (hint, kind string) {
 			return fmt.Sprintf("Package %q is not available to programs. %s", path, hint), dependencyPolicy
 		}
 	}
+	if c.calls(name) {
+		return "The program is one whole file: declare func " + name + " in it.", invalidCode
+	}
 	return "", invalidCode
+}
+
+// calls reports whether the program calls a function of that name.
+func (c *check) calls(name string) bool {
+	found := false
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok {
+			id, named := call.Fun.(*ast.Ident)
+			found = found || named && id.Name == name
+		}
+		return !found
+	})
+	return found
 }
 
 // symbolHint suggests what to use instead of a hidden symbol of the package.

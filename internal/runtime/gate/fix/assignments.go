@@ -32,6 +32,8 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 			return m.fix(m.text(call.Fun)+" returns the length, too", m.after(as.Lhs[0], ", _"))
 		}
 		return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
+	case match[1] == "2" && match[2] == "3" && m.callee(call) == "strings.Cut":
+		return m.fix("strings.Cut says whether it found the separator, too", m.after(as.Lhs[1], ", _"))
 	case match[1] == "2" && match[2] == "1":
 		second, ok := as.Lhs[1].(*ast.Ident)
 		if !ok {
@@ -56,6 +58,9 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 
 // checkError receives the error of a call and returns it.
 func (m *fixer) checkError(as *ast.AssignStmt) bool {
+	if m.readIf(as) {
+		return true
+	}
 	// The check needs a statement of its own, which only fits into a list of statements.
 	switch m.parents[as].(type) {
 	case *ast.BlockStmt, *ast.CaseClause:
@@ -66,6 +71,9 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	text := m.failing(as, name)
 	if c, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr); ok && text != "" && m.readsArgument(c) {
 		text = m.failing(as, `recurgent.Fail("invalid_input", `+name+".Error())")
+	}
+	if edits := m.nilForFailure(as, name); edits != nil {
+		return m.fix("the error of "+clip(m.text(as.Rhs[0]))+" says that it failed", edits...)
 	}
 	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
 		return false

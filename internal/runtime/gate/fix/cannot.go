@@ -26,8 +26,22 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	if m.commaOK(x) {
 		return false
 	}
+	if to := m.wanted(x); to != nil && m.orderResult(x, to) || m.droppedCharacter(x) || m.literalResult(x) ||
+		m.setBehind(x) {
+		return true
+	}
+	if c, ok := m.parents[x].(*ast.CallExpr); ok && m.comparator(c) || m.sequenceAsList(x) {
+		return true
+	}
+	if as, ok := m.parents[x].(*ast.AssignStmt); ok && len(as.Lhs) == 1 && isFloat(m.Info.TypeOf(x)) &&
+		m.variable(as.Lhs[0]) != nil && m.fractional(m.variable(as.Lhs[0])) {
+		return true
+	}
 	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) ||
-		m.literalResult(x)) {
+		m.reversedOrder(c)) {
+		return true
+	}
+	if m.readNumber(x) || m.ascii(x) || m.digitText(x) || m.spreadList(x) || m.swapped(x) || m.roundedQuotient(x) {
 		return true
 	}
 	to := m.wanted(x)
@@ -63,12 +77,24 @@ func (m *fixer) searched(c *ast.CallExpr, x ast.Expr) bool {
 }
 
 // inferred converts JSON values to the type of the other arguments that share a type parameter.
-func (m *fixer) inferred(_ types.Error, path []ast.Node, _ []string) bool {
+func (m *fixer) inferred(e types.Error, path []ast.Node, _ []string) bool {
 	c, ok := nearest[*ast.CallExpr](path, nil)
 	if !ok {
 		return false
 	}
+	// The error stands at the literal, whose body may hold calls of its own.
+	for _, n := range path {
+		if order, ok := n.(*ast.CallExpr); ok && m.comparator(order) {
+			return true
+		}
+	}
 	var to types.Type
+	for _, basic := range []types.BasicKind{types.String, types.Float64, types.Int} {
+		if strings.Contains(e.Msg, "type any of ") &&
+			strings.Contains(e.Msg, "inferred type "+types.Typ[basic].Name()+" for") {
+			to = types.Typ[basic]
+		}
+	}
 	for _, a := range c.Args {
 		if t := m.Info.TypeOf(a); t != nil && m.Info.Types[a].Value == nil && decodedAs(t) != "" && basic(t) != nil {
 			if to != nil && !types.Identical(to, t) {
@@ -89,6 +115,9 @@ func (m *fixer) inferred(_ types.Error, path []ast.Node, _ []string) bool {
 // cannotConvert repairs T(x) of a JSON value, and a constant whose type does not match its place.
 func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 	if l, ok := path[0].(*ast.BasicLit); ok {
+		if b, operand := m.parents[l].(*ast.BinaryExpr); operand && m.uncalled(b) {
+			return true
+		}
 		switch p := m.parents[l].(type) {
 		case *ast.CaseClause:
 			return m.caseOf(p, path)
@@ -97,6 +126,9 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 		case *ast.IndexExpr:
 			return m.argsByName(p, l)
 		}
+	}
+	if m.countedBool(path) {
+		return true
 	}
 	c, ok := nearest(path, func(c *ast.CallExpr) bool {
 		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() &&
@@ -128,6 +160,10 @@ func (m *fixer) cannotRange(_ types.Error, path []ast.Node, _ []string) bool {
 	switch t := m.Info.TypeOf(r.X); {
 	case isFloat(t):
 		return m.convert(r.X, types.Typ[types.Int])
+	case isEmptyInterface(t) && r.Value != nil && m.comparedToCharacter(m.variable(r.Value)):
+		return m.convert(r.X, types.Typ[types.String])
+	case m.behindPointer(r.X):
+		return true
 	case isEmptyInterface(t) && (r.Key == nil || isName(r.Key, "_") || isName(r.Key, "i")) && r.Value != nil:
 		return m.convert(r.X, types.NewSlice(types.Universe.Lookup("any").Type()))
 	}
@@ -138,9 +174,13 @@ func (m *fixer) cannotRange(_ types.Error, path []ast.Node, _ []string) bool {
 func (m *fixer) cannotIndex(_ types.Error, path []ast.Node, _ []string) bool {
 	ix, ok := nearest(path, func(ix *ast.IndexExpr) bool { return isEmptyInterface(m.Info.TypeOf(ix.X)) })
 	if !ok {
-		return false
+		ix, ok = nearest[*ast.IndexExpr](path, nil)
+		return ok && (m.behindPointer(ix.X) || m.sequenceAsList(ix.X))
 	}
 	anyType := types.Universe.Lookup("any").Type()
+	if to := m.shown(ix.X); to != nil && isPlainString(to) {
+		return m.convert(ix.X, to)
+	}
 	l, literal := ix.Index.(*ast.BasicLit)
 	switch t := m.Info.TypeOf(ix.Index); {
 	case isString(t) || constantText(ix.Index) != "":

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -36,6 +37,12 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	}
 	to = types.Default(to)
 	if as := m.unlike(x, from, to); as != "" {
+		return as
+	}
+	if as := m.pointed(x, from, to); as != "" {
+		return as
+	}
+	if as := m.shifted(x, from, to); as != "" {
 		return as
 	}
 	if tv.Value != nil {
@@ -89,6 +96,8 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return "[]byte(" + text + ".Body)"
 	case isCalendar(from) && types.Identical(to, types.Typ[types.Int]):
 		return "int(" + text + ")"
+	case isCalendar(from) && isPlainString(to) && m.textArgument(x):
+		return text + ".String()"
 	case isCalendar(to) && types.Identical(from, types.Typ[types.Int]):
 		return m.typeText(to) + "(" + text + ")"
 	case isCalendar(to) && (isFloat(from) || isEmptyInterface(from)) && m.Info.Types[x].Value == nil:
@@ -103,6 +112,12 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 		return text + ".Error()"
 	}
 	return m.reader(x, from, to)
+}
+
+// textArgument reports whether an expression is an argument of a function of texts.
+func (m *fixer) textArgument(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	return ok && strings.HasPrefix(m.callee(c), "strings.")
 }
 
 // isBuilder reports whether t is a type that collects text.
@@ -138,6 +153,30 @@ func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 		return strconv.Quote(string(c))
 	}
 	return ""
+}
+
+// textOfNumber is added to a program that reads a number from an argument, which may be a number or its text.
+const textOfNumber = `func textOfNumber(v any) string { // of a number, or of a text that has one
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	if n, ok := v.(json.Number); ok {
+		return n.String()
+	}
+	return recurgent.Must(v, "").(string)
+}`
+
+// readNumber passes strconv.Atoi and its kin the text of an argument that may be a number.
+func (m *fixer) readNumber(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	if !ok || !strings.HasPrefix(m.callee(c), "strconv.") || !reading().MatchString(m.callee(c)) || c.Args[0] != x ||
+		m.callee(c) == "strconv.ParseBool" || !isEmptyInterface(m.Info.TypeOf(x)) || m.origin(x) != ofArguments ||
+		len(m.edits) > 0 {
+		return false
+	}
+	edits, ok := m.given("textOfNumber", textOfNumber)
+	return ok && m.useHost(clip(m.text(x))+" is a number or its text", append(edits, m.before(x, "textOfNumber("),
+		m.after(x, ")"))...)
 }
 
 // convertedJSON converts a value of type any to a type that decoded JSON has or is converted to. It returns "" where

@@ -44,44 +44,50 @@ func (m *fixer) given(name, decl string) (edits []edit, ok bool) {
 // oneWord matches field names that encoding/json fills without a tag whatever naming style the JSON uses.
 var oneWord = lazy.Regexp(`^[A-Z](?:[a-z0-9]*|[A-Z0-9]*)$`)
 
-// ofStructs reports whether a type contains structs of the program that JSON fills completely: all their fields are
+// ofStructs reports whether a type contains types of the program that JSON fills completely: all fields of structs are
 // exported and have a tag or a name of one word.
 func (m *fixer) ofStructs(t types.Type) bool {
-	structs := false
-	return m.filled(t, &structs, 0) && structs
+	own := map[*types.Named]bool{}
+	return m.filled(t, own) && len(own) > 0
 }
 
-func (m *fixer) filled(t types.Type, structs *bool, depth int) bool {
-	if depth > 5 {
-		return false
-	}
+// filled reports whether JSON fills the type, and collects the types of the program that it contains.
+func (m *fixer) filled(t types.Type, own map[*types.Named]bool) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Basic:
 		return true
 	case *types.Interface:
 		return t.Empty()
 	case *types.Slice:
-		return m.filled(t.Elem(), structs, depth+1)
+		return m.filled(t.Elem(), own)
 	case *types.Pointer:
-		return m.filled(t.Elem(), structs, depth+1)
+		return m.filled(t.Elem(), own)
 	case *types.Map:
-		return isPlainString(t.Key()) && m.filled(t.Elem(), structs, depth+1)
+		return isPlainString(t.Key()) && m.filled(t.Elem(), own)
 	case *types.Named:
-		s, ok := t.Underlying().(*types.Struct)
-		if !ok || t.Obj().Pkg() != m.Pkg {
-			return false
+		if own[t] || t.Obj().Pkg() != m.Pkg || len(own) > 20 {
+			return own[t]
 		}
-		*structs = true
-		for i := range s.NumFields() {
-			f, tag := s.Field(i), s.Tag(i)
-			if !f.Exported() || f.Embedded() || !strings.HasPrefix(tag, `json:"`) && !oneWord().MatchString(f.Name()) ||
-				!m.filled(f.Type(), structs, depth+1) {
-				return false
-			}
+		own[t] = true
+		if s, ok := t.Underlying().(*types.Struct); ok {
+			return m.filledStruct(s, own)
 		}
-		return s.NumFields() > 0
+		u := types.TypeString(t.Underlying(), nil)
+		return (u != "map[string]any" && u != "[]any" || types.NewMethodSet(types.NewPointer(t)).Len() > 0) &&
+			m.filled(t.Underlying(), own)
 	}
 	return false
+}
+
+func (m *fixer) filledStruct(s *types.Struct, own map[*types.Named]bool) bool {
+	for i := range s.NumFields() {
+		f, tag := s.Field(i), s.Tag(i)
+		if !f.Exported() || f.Embedded() || !strings.HasPrefix(tag, `json:"`) && !oneWord().MatchString(f.Name()) ||
+			!m.filled(f.Type(), own) {
+			return false
+		}
+	}
+	return s.NumFields() > 0
 }
 
 // structured decodes an argument, or a member of the memory, that the program asserts to be one of its own structs or

@@ -41,6 +41,7 @@ func (m *fixer) faults() {
 	m.hiddenVariables()
 	m.leftOut()
 	m.characters()
+	m.unnamed()
 	m.unreadErrors()
 	m.unflushed()
 	m.hiddenFields()
@@ -201,6 +202,8 @@ func (m *fixer) hiddenVariables() {
 				types.Identical(o.Type(), v.Type()) {
 				at := m.offset(as.TokPos)
 				m.fix(v.Name()+" is set, not declared anew", edit{at, at + 2, "="})
+			} else if ok && m.setBesideNew(as, used) {
+				return true
 			} else if outer != nil && outer.Pkg() == m.Pkg && outer.Parent() != m.Pkg.Scope() {
 				m.name(id, v.Name()+" is a new variable here, which nothing reads: write = to set the one further out")
 			}
@@ -266,6 +269,10 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) &&
 		m.convert(x, types.Typ[types.Int]),
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
+	case strings.Contains("bxX", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.Info.Types[x].Value == nil:
+		if from := m.origin(x); from != 0 && from&ofProgram == 0 {
+			m.convert(x, types.Typ[types.Int])
+		}
 	case strings.Contains("dco", verb) && isEmptyInterface(t):
 		if _, json := m.isJSON(x); json {
 			m.convert(x, types.Typ[types.Int])

@@ -181,6 +181,9 @@ func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	switch {
 	case isPlainString(from):
 		return "strings.NewReader(" + m.text(x) + ")"
+	case isEmptyInterface(from):
+		text := m.asJSON(m.text(x), m.origin(x), types.Typ[types.String])
+		return "strings.NewReader(" + text + ")"
 	case elemIs(from, types.Uint8):
 		return "bytes.NewReader(" + m.text(x) + ")"
 	}

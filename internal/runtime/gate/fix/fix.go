@@ -1,8 +1,9 @@
 // Package fix repairs the text of programs as small models write them: it rewrites what is wrong and has only one
 // possible meaning into a form that the gate accepts. It leaves anything ambiguous for the gate to report. It changes a
 // program that compiles only if the program fails for every input or shows nothing: it asserts decoded JSON to a type
-// that this never has, as in call.Arg(0, "n").(int), returns fields that JSON does not show, or only prints its value;
-// also if it opens a file that it reads only as text.
+// that this never has, as in call.Arg(0, "n").(int), returns fields that JSON does not show, or shows under other keys
+// than the purpose lists, shows a function in the place of its result, or only prints its value; also if it opens a
+// file that it reads only as text.
 //
 // The package works on text and syntax trees, before any engine. It parses only through the Checker, which bounds
 // hostile source.
@@ -130,9 +131,9 @@ func (m *fixer) round() {
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.boundaries, m.printedValue, m.keys,
-		m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.layouts, m.jsonTexts, m.refusals,
-		m.unusedImports} {
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.functionValues, m.boundaries,
+		m.printedValue, m.keys, m.untagged, m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.innerMaps,
+		m.textOfCounts, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
 		if stage(); len(m.edits) > 0 {
 			return
 		}

@@ -19,6 +19,18 @@ var foreignLines = []struct {
 	{lazy.Regexp(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {",
 		"for has no parentheses in Go"},
 	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.]+|len\([\pL\d_.]+\))\)[ \t]*:?[ \t]*\{[ \t\r]*$`), "${1}for $2 := range $3 {", "Go counts with := range"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.+\- ]+),[ \t]*((?:[\pL\d_.+\- ]|len\([\pL\d_.]+\))+)\)[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}for $2 := $3; $2 < $4; $2++ {", "Go counts with := and a condition"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]*,[ \t]*([\pL_][\pL\d_]*)[ \t]+in[ \t]+enumerate\(([^{}]+)\)[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}for $2, $3 := range $4 {", "for has := range in Go"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*[ \t]*,[ \t]*[\pL_][\pL\d_]*)[ \t]+in[ \t]+([^{}]+?)[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}for $2 := range $3 {", "for has := range in Go"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]+\(?[ \t]*(?:const|let|var)?[ \t]*([\pL_][\pL\d_]*)[ \t]+(?:in|of)[ \t]+([\pL_][\pL\d_.]*(?:\([^(){}]*\)|\[[^\[\]{}]*\])?)[ \t]*\)?[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}for _, $2 := range $3.each() {", "for has := range in Go"},
+	{lazy.Regexp(`^([ \t]*(?:\}[ \t]*else[ \t]+)?if[ \t]+)([\pL_][\pL\d_.]*|"[^"]*"|'[^']')[ \t]+not[ \t]+in[ \t]+([\pL_][\pL\d_.]*)[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}!$3.has($2) {", "x not in y is a call in Go"},
+	{lazy.Regexp(`^([ \t]*(?:\}[ \t]*else[ \t]+)?if[ \t]+)([\pL_][\pL\d_.]*|"[^"]*"|'[^']')[ \t]+in[ \t]+([\pL_][\pL\d_.]*)[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}$3.has($2) {", "x in y is a call in Go"},
 	{lazy.Regexp(`^([ \t]*\}[ \t]*)(?:elif|elsif|elseif)\b(.*\{)[ \t\r]*$`), "${1}else if$2", "elif is else if in Go"},
 	{lazy.Regexp(`^([ \t]*)(?:var|let|const)[ \t]+((?:[\pL_][\pL\d_]*,[ \t]*)*[\pL_][\pL\d_]*[ \t]*:=.*)$`), "$1$2",
 		":= declares by itself"},
@@ -129,6 +141,9 @@ func (m *fixer) textMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	case name == "join" && len(call.Args) == 1 && types.Identical(t, types.NewSlice(types.Typ[types.String])) &&
 		isString(m.Info.TypeOf(call.Args[0])):
 		function = "strings.Join"
+	case name == "split" && isPlainString(t) && len(call.Args) == 2 && isNumber(call.Args[1], "1"):
+		// Python's number of cuts: JavaScript's number of parts would leave one, which needs no cut.
+		function, args = "strings.SplitN", ", "+m.text(call.Args[0])+", 2"
 	default:
 		return false
 	}

@@ -34,14 +34,18 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	case *ast.CompositeLit:
 		return true
 	case *ast.CallExpr:
-		return isName(x.Fun, "make") || splits().MatchString(m.callee(x)) || isName(x.Fun, "append") &&
-			m.variable(x.Args[0]) == v || sorting().MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
+		return isName(x.Fun, "make") || makers().MatchString(m.text(x.Fun)) || splits().MatchString(m.callee(x)) ||
+			isName(x.Fun, "append") &&
+				m.variable(x.Args[0]) == v || sorting().MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
 	}
 	return isName(x, "nil")
 }
 
 // splits matches functions that return a new list.
 var splits = lazy.Regexp(`^(?:strings\.(?:Fields|FieldsFunc|Split|SplitN)|slices\.Clone)$`)
+
+// makers matches helpers that return a new list, and functions that collect one.
+var makers = lazy.Regexp(`^(?:filtered|mapped|unique|reversed|slices\.(?:Collect|Sorted|SortedFunc|Concat|Repeat))$`)
 
 // readers matches functions that keep nothing of the lists they are given.
 var readers = lazy.Regexp(`^(?:len|cap|strings\.\w+|fmt\.\w+|slices\.(?:Contains|Index|Max|Min))$`)
@@ -55,6 +59,10 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 		return p.X == id
 	case *ast.BinaryExpr, *ast.SelectorExpr:
 		return true
+	case *ast.KeyValueExpr:
+		lit, _ := m.parents[p].(*ast.CompositeLit)
+		r, returned := m.parents[lit].(*ast.ReturnStmt)
+		return lit != nil && returned && p.Value == ast.Expr(id) && !m.inLiteral(r)
 	case *ast.ReturnStmt:
 		t, _ := m.resultsOf(p)
 		_, declared := m.parents[t].(*ast.FuncDecl)

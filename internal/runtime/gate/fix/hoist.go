@@ -16,6 +16,9 @@ func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 	if !ok {
 		return false
 	}
+	if m.foundPattern(call) {
+		return true
+	}
 	st := m.evaluates(call)
 	// One call is moved per round. The new variables need unique names, and a goto must not jump over them.
 	if st == nil || st.Pos() == call.Pos() || len(m.edits) > 0 || m.jumps() || m.callsBefore(st, call) {

@@ -224,6 +224,22 @@ func (m *fixer) isContext(x ast.Expr) bool {
 	return false
 }
 
+// namedKind returns the type that a getter's name says, as GetFloat, or nil.
+func (m *fixer) namedKind(name string) types.Type {
+	typ, _ := getterType(name)
+	basics := map[string]types.Type{"string": types.Typ[types.String], "int": types.Typ[types.Int],
+		"int64": types.Typ[types.Int64], "float64": types.Typ[types.Float64], "bool": types.Typ[types.Bool]}
+	switch typ {
+	case "[]any":
+		return anyList
+	case "map[string]any":
+		return anyObject
+	case "[]string", "[]int", "[]float64":
+		return types.NewSlice(basics[typ[2:]])
+	}
+	return basics[typ]
+}
+
 // contextMethod rewrites call.Context.Get(k), Set(k, v) and similar methods as operations on the map.
 func (m *fixer) contextMethod(s *ast.SelectorExpr) bool {
 	call, ok := m.parents[s].(*ast.CallExpr)
@@ -244,6 +260,12 @@ func (m *fixer) contextMethod(s *ast.SelectorExpr) bool {
 		text = x + "[" + key + "]"
 	case slices.Contains([]string{"set", "put"}, name) && len(call.Args) == 2 && stands:
 		text = x + "[" + key + "] = " + m.text(call.Args[1])
+	case preset == nil && len(call.Args) == 1 && m.like(m.namedKind(s.Sel.Name)) != "":
+		t := m.namedKind(s.Sel.Name)
+		return !m.commaOK(call) && m.useHost("the context is a map", m.replace(call,
+			"recurgent.Or("+x+"["+key+"], "+m.like(t)+").("+m.typeText(t)+")"))
+	case preset != nil && m.namedKind(s.Sel.Name) != nil:
+		return m.typedGetter(call, x+"["+key+"]", m.typeText(m.namedKind(s.Sel.Name)), call.Args[1:])
 	case slices.Contains([]string{"get", "getor", "getdefault"}, name) && preset != nil && decodedAs(preset) != "":
 		text = "recurgent.Or(" + x + "[" + key + "], " + m.text(call.Args[1]) + ")"
 		if a, ok := m.parents[call].(*ast.TypeAssertExpr); !ok || a.X != call {

@@ -86,6 +86,8 @@ func (m *fixer) foreignImports() {
 			m.webClient(name, has)
 		case p == "io/ioutil":
 			m.ioutil(name, has)
+		case p == "golang.org/x/exp/constraints":
+			m.constraints(spec, name)
 		case p == "sync":
 			m.sequential(name)
 		case p == "os":
@@ -99,6 +101,24 @@ func (m *fixer) foreignImports() {
 			}
 		}
 	}
+}
+
+// constraintsOf maps the constraints of golang.org/x/exp/constraints to what Go has for them.
+var constraintsOf = map[string]string{"Ordered": "cmp.Ordered", "Float": "~float32 | ~float64",
+	"Signed":   "~int | ~int8 | ~int16 | ~int32 | ~int64",
+	"Unsigned": "~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64",
+	"Integer":  "~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64"}
+
+// constraints replaces the constraints of golang.org/x/exp/constraints.
+func (m *fixer) constraints(spec *ast.ImportSpec, name string) {
+	edits := []edit{m.importLine(spec)}
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && isName(s.X, name) && constraintsOf[s.Sel.Name] != "" {
+			edits = append(edits, m.replace(s, constraintsOf[s.Sel.Name]))
+		}
+		return true
+	})
+	m.fix("Go has the constraint "+constraintsOf["Ordered"], edits...)
 }
 
 // deadMain removes a main next to Run that uses an unavailable package. Nothing calls it.

@@ -50,6 +50,20 @@ func (m *fixer) roundedTo(call *ast.CallExpr) bool {
 var sortsOf = map[types.BasicKind]string{types.Float64: "sort.Float64s", types.String: "sort.Strings",
 	types.Int: "sort.Ints"}
 
+// reversedOrder gives sort.Reverse a list that can be sorted.
+func (m *fixer) reversedOrder(c *ast.CallExpr) bool {
+	if m.callee(c) != "sort.Reverse" || len(c.Args) != 1 {
+		return false
+	}
+	for kind, sortable := range map[types.BasicKind]string{types.Float64: "sort.Float64Slice",
+		types.String: "sort.StringSlice", types.Int: "sort.IntSlice"} {
+		if elemIs(m.Info.TypeOf(c.Args[0]), kind) {
+			return m.fix("a list is sorted as "+sortable, m.before(c.Args[0], sortable+"("), m.after(c.Args[0], ")"))
+		}
+	}
+	return false
+}
+
 // sortedList replaces sort.Sort(list) of numbers or strings by the function for that type.
 func (m *fixer) sortedList(c *ast.CallExpr) bool {
 	if m.callee(c) != "sort.Sort" || len(c.Args) != 1 {
@@ -60,6 +74,9 @@ func (m *fixer) sortedList(c *ast.CallExpr) bool {
 		return false
 	}
 	to := sortsOf[basic(list.Elem()).Kind()]
+	if to == "" && isKind(list.Elem(), types.IsOrdered) {
+		to = "slices.Sort"
+	}
 	return to != "" && m.fix("a list of these is sorted by "+to, m.replace(c.Fun, to))
 }
 
@@ -202,6 +219,14 @@ func (m *fixer) madeArray(e types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	text := "make([]" + m.text(a.Elt) + ", " + m.text(a.Len) + ")"
+	rows := a
+	if inner, ok := a.Elt.(*ast.ArrayType); ok && inner.Len != nil {
+		text = rowsOf(m.text(a.Len), m.text(inner.Len), m.text(inner.Elt))
+	} else if outer, ok := m.parents[a].(*ast.ArrayType); ok && outer.Len != nil {
+		text = rowsOf(m.text(outer.Len), m.text(a.Len), m.text(a.Elt))
+		rows = outer
+	}
+	a = rows
 	const note = "an array has a constant length, a list any"
 	switch p := m.parents[a].(type) {
 	case *ast.CompositeLit:
@@ -211,6 +236,12 @@ func (m *fixer) madeArray(e types.Error, path []ast.Node, _ []string) bool {
 			m.fix(note, edit{m.offset(a.Pos()), m.offset(a.End()), "= " + text})
 	}
 	return false
+}
+
+// rowsOf returns a list of lists of these lengths.
+func rowsOf(rows, columns, elem string) string {
+	return "func() [][]" + elem + " {\nlist := make([][]" + elem + ", " + rows +
+		")\nfor i := range list {\nlist[i] = make([]" + elem + ", " + columns + ")\n}\nreturn list\n}()"
 }
 
 // inMessage reports whether an expression is part of an error message.

@@ -2,6 +2,7 @@ package fix
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ func (m *fixer) lists() {
 	if m.terms.Returns != "array" && (!m.begun() || m.terms.Null || aboutNull().MatchString(m.src)) {
 		return
 	}
+	m.returned(m.nilFields)
 	m.returnedLists(func(_ *types.Var, decl ast.Node, typ string) { m.emptyLists(decl, typ) })
 	m.returned(m.foundList)
 }
@@ -49,6 +51,52 @@ func (m *fixer) nestedLists() {
 		}
 		return true
 	})
+}
+
+// nilFields gives the lists of a struct that Run returns an empty value where its literal leaves them out, in a program
+// that something else is corrected in.
+func (m *fixer) nilFields(x ast.Expr) {
+	if v := m.variable(x); v != nil {
+		_, x = m.definition(v)
+	}
+	if u, ok := x.(*ast.UnaryExpr); ok && u.Op == token.AND {
+		x = u.X
+	}
+	lit, ok := x.(*ast.CompositeLit)
+	if !ok || !m.begun() || m.Info.TypeOf(lit) == nil || m.terms.Null {
+		return
+	}
+	s, ok := m.Info.TypeOf(lit).Underlying().(*types.Struct)
+	if name, own := m.definedType(m.Info.TypeOf(lit)); !ok || !own || name == nil {
+		return
+	}
+	given := map[string]bool{}
+	for _, el := range lit.Elts {
+		kv, keyed := el.(*ast.KeyValueExpr)
+		if !keyed {
+			return
+		}
+		given[m.text(kv.Key)] = true
+	}
+	text := ""
+	for i := range s.NumFields() {
+		f := s.Field(i)
+		if list, isList := types.Unalias(f.Type()).(*types.Slice); isList && !given[f.Name()] &&
+			!elemIs(list, types.Uint8) && !strings.Contains(s.Tag(i), "omitempty") && !m.comparedToNil(list) {
+			text += ", " + f.Name() + ": " + m.typeText(list) + "{}"
+		}
+	}
+	if len(lit.Elts) == 0 {
+		text = strings.TrimPrefix(text, ", ")
+	}
+	if text == "" {
+		return
+	}
+	at := m.offset(lit.Rbrace)
+	if n := len(lit.Elts); n > 0 {
+		at = m.offset(lit.Elts[n-1].End())
+	}
+	m.fix("an empty list is no nil, which would be null", edit{at, at, text})
 }
 
 // isError reports whether a statement returns an error.

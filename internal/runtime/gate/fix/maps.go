@@ -43,7 +43,7 @@ func (m *fixer) isPlain(x ast.Expr) bool {
 	ast.Inspect(x, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			plain = plain && m.Info.Types[n.Fun].IsType()
+			plain = plain && (m.Info.Types[n.Fun].IsType() || m.helped(n))
 		case *ast.FuncLit, *ast.UnaryExpr, *ast.StarExpr:
 			plain = false
 		}

@@ -23,8 +23,14 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		m.webClient("http", has)
 		return len(m.edits) > 0
 	}
+	if ok && m.recursion(id) {
+		return true
+	}
 	// A parameter list without types reads as a list of undefined types.
 	if ok && m.untypedParameters(path) {
+		return true
+	}
+	if ok && m.foreignPackage(id) {
 		return true
 	}
 	if ok && len(id.Name) == 1 && id.IsExported() {
@@ -32,6 +38,19 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		return a != nil && m.fix(id.Name+" is a type of another function: any", m.replace(id, "any"))
 	}
 	return to != "" && m.fix(fmt.Sprintf("%s is %s in Go", id.Name, to), m.replace(id, to))
+}
+
+// foreignPackage repairs a call of a function of a package that programs do not have, such as lo.Filter.
+func (m *fixer) foreignPackage(id *ast.Ident) bool {
+	if m.foreignFunction(id) {
+		return true
+	}
+	s, ok := m.parents[id].(*ast.SelectorExpr)
+	if !ok || s.X != id {
+		return false
+	}
+	c, ok := m.parents[s].(*ast.CallExpr)
+	return ok && c.Fun == s && m.collected(c, id.Name, s.Sel.Name)
 }
 
 // near maps functions of packages that are often misremembered to the real ones.
@@ -46,6 +65,9 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 	if !ok {
 		return false
 	}
+	if m.importedHost(s.X) && m.errorLiteral(s) {
+		return true
+	}
 	if m.importedHost(s.X) {
 		return m.hostFunction(s)
 	}
@@ -53,6 +75,9 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 		strings.Contains(m.text(c), "time.Now(") {
 		st, stands := m.parents[c].(*ast.ExprStmt)
 		return stands && m.fix("random numbers need no seed", m.line(st))
+	}
+	if c, ok := m.parents[s].(*ast.CallExpr); ok && c.Fun == s && m.collected(c, match[1], match[2]) {
+		return true
 	}
 	to := near[match[1]+"."+match[2]]
 	if c, ok := m.parents[s].(*ast.CallExpr); ok && to == "" && match[1] == "strings" {
@@ -83,7 +108,7 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 var members = map[string]string{"StatusCode": "Status", "Headers": "Header"}
 
 // undefinedMember repairs a field or method that a value does not have.
-func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) bool {
+func (m *fixer) undefinedMember(e types.Error, path []ast.Node, match []string) bool {
 	s, ok := nearest(path, func(s *ast.SelectorExpr) bool {
 		return s.Sel.Name == match[2] &&
 			m.Info.TypeOf(s.X) != nil
@@ -97,6 +122,10 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 		call = nil
 	}
 	owner, _ := m.hostMember(s)
+	if _, other, _ := strings.Cut(e.Msg, "but does have "); other != "" && owner == "" {
+		words := strings.Fields(strings.TrimRight(other, ")"))
+		return m.fix(s.Sel.Name+" is "+words[len(words)-1], m.replace(s.Sel, words[len(words)-1]))
+	}
 	switch {
 	case owner == "Call":
 		return m.callMember(s)
@@ -105,6 +134,8 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 	case m.closed(s):
 		return true
 	case m.hidesPackage(s):
+		return true
+	case owner == "Response" && m.responseMethod(s, call):
 		return true
 	case owner == "Response" && members[s.Sel.Name] != "":
 		return m.fix("a response has "+members[s.Sel.Name], m.replace(s.Sel, members[s.Sel.Name]))
@@ -120,19 +151,33 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 func (m *fixer) memberOfKind(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr) bool {
 	switch t.Underlying().(type) {
 	case *types.Basic:
-		return call != nil && m.textMethod(call, s)
+		return call != nil && (m.textMethod(call, s) || m.charactersOf(call, s)) || m.lengthOfText(s, call)
+	case *types.Signature:
+		return m.calledFirst(s)
 	case *types.Slice:
 		if call != nil {
 			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s) || m.lengthOf(s, call) ||
-				m.asText(call, s)
+				m.asText(call, s) || m.listMethod(call, s)
 		}
 		return m.lengthOf(s, call)
 	case *types.Array:
 		return m.lengthOf(s, call)
 	case *types.Map:
-		return m.lengthOf(s, call) || m.sortedKeys(s, call) || m.memberByName(s, call)
+		return m.lengthOf(s, call) || m.sortedKeys(s, call) || call != nil && m.mapMethod(call, s) ||
+			m.memberByName(s, call)
 	}
 	return m.otherMethod(s, t)
+}
+
+// calledFirst calls a method whose result has the member that is selected, as in d.Weekday.String().
+func (m *fixer) calledFirst(s *ast.SelectorExpr) bool {
+	t := m.Info.TypeOf(s.X)
+	if _, ok := s.X.(*ast.SelectorExpr); !ok || !isGetter(t) {
+		return false
+	}
+	of := t.(*types.Signature).Results().At(0).Type()
+	has, _, _ := types.LookupFieldOrMethod(of, true, m.Pkg, s.Sel.Name)
+	return has != nil && m.fix(m.text(s.X)+" is called", m.after(s.X, "()"))
 }
 
 // hidesPackage renames a variable that hides a package where the package is meant.

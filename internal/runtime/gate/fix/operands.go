@@ -45,12 +45,16 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 // an int can hold; otherwise it ends the call.
 func (m *fixer) changed(n *ast.AssignStmt) bool {
 	x, to := m.text(n.Lhs[0]), m.Info.TypeOf(n.Lhs[0])
+	if isGetter(m.Info.TypeOf(n.Rhs[0])) {
+		return m.fix(clip(m.text(n.Rhs[0]))+" is called", m.after(n.Rhs[0], "()"))
+	}
 	switch {
 	case n.Tok == token.REM_ASSIGN:
 		return false
 	case isEmptyInterface(to):
-		return m.counted(n)
-	case isFloat(m.Info.TypeOf(n.Rhs[0])) && isWhole(to) && m.summed(n):
+		return m.counted(n) || m.counting(n)
+	case isFloat(m.Info.TypeOf(n.Rhs[0])) && isWhole(to) && m.variable(n.Lhs[0]) != nil &&
+		m.fractional(m.variable(n.Lhs[0])):
 		return true
 	case !isFloat(m.Info.TypeOf(n.Rhs[0])) || !isWhole(to):
 		return m.convert(n.Rhs[0], to)
@@ -62,39 +66,13 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 		m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
 }
 
-// summed initialises a sum of float64 with 0.0 where it is a variable that starts at 0.
-func (m *fixer) summed(n *ast.AssignStmt) bool {
-	def, value := m.definition(m.variable(n.Lhs[0]))
-	as, ok := def.(*ast.AssignStmt)
-	return ok && n.Tok == token.ADD_ASSIGN && len(as.Lhs) == 1 && isNumber(value, "0") &&
-		m.averaged(m.text(n.Lhs[0])) &&
-		m.fix(m.text(n.Lhs[0])+" is a sum of float64", m.replace(value, "0.0"))
-}
-
-// averaged reports whether a variable is divided by the length of a list or a float64, and by nothing else. The
-// fraction is wanted then.
-func (m *fixer) averaged(name string) bool {
-	divided, other := false, false
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		b, ok := n.(*ast.BinaryExpr)
-		if !ok || b.Op != token.QUO && b.Op != token.REM || !uses(b.X, name) {
-			return true
-		}
-		by := strings.TrimPrefix(m.text(b.Y), "float64(")
-		if b.Op == token.QUO && (strings.HasPrefix(by, "len(") || isFloat(m.Info.TypeOf(b.Y))) {
-			divided = true
-		} else {
-			other = true
-		}
-		return true
-	})
-	return divided && !other
-}
-
 // mixed repairs x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
-	case m.repeated(n), m.refusedBool(n), m.inWords(n):
+	case m.repeated(n), m.refusedBool(n), m.inWords(n), m.comparedWithNil(n), m.uncalled(n), m.itoa(n),
+		m.fractionalOperand(n):
+		return true
+	case n.Op == token.SUB && m.fromDigit(n):
 		return true
 	case n.Op == token.REM:
 		return m.remainder(n)
@@ -104,8 +82,12 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		from, to := m.Info.Types[side[0]], m.Info.TypeOf(side[1])
 		switch {
+		case from.Type != nil && to != nil && m.isPointerTo(from.Type, to):
+			return m.convert(side[0], to)
 		case isDuration(to):
 			return n.Op == token.MUL && m.times(side[0], side[1])
+		case isEmptyInterface(from.Type) && isBasic(to, types.Int) && m.inFloatPlace(n):
+			return m.bothFloats(side[0], side[1])
 		case isEmptyInterface(from.Type) && !isEmptyInterface(to):
 			return m.convert(side[0], m.operand(n, to))
 		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) &&
@@ -182,13 +164,25 @@ func (m *fixer) ofFraction(path []ast.Node) bool {
 				!types.Identical(m.Info.TypeOf(b.X), types.Typ[types.Int]) {
 				return true
 			}
-			if l, ok := ast.Unparen(b.Y).(*ast.BasicLit); ok && l.Kind == token.FLOAT && !m.quotient(b.X) {
+			if l, ok := ast.Unparen(b.Y).(*ast.BasicLit); ok && (l.Kind == token.FLOAT || m.ofPercent(b)) &&
+				!m.quotient(b.X) {
 				done = m.convert(b.X, types.Typ[types.Float64]) || done
 			}
 			return true
 		})
 	}
 	return done
+}
+
+// ofPercent reports whether a quotient is the p/100 of 1 - p/100 or 1 + p/100. In integers that would be 0 or 1.
+func (m *fixer) ofPercent(b *ast.BinaryExpr) bool {
+	p := m.parents[b]
+	if paren, ok := p.(*ast.ParenExpr); ok {
+		p = m.parents[paren]
+	}
+	sum, ok := p.(*ast.BinaryExpr)
+	return ok && isNumber(ast.Unparen(b.Y), "100") && (sum.Op == token.ADD || sum.Op == token.SUB) &&
+		(isNumber(sum.X, "1") || sum.Op == token.ADD && isNumber(sum.Y, "1"))
 }
 
 // times repairs n * time.Hour for a whole number n.
@@ -218,6 +212,9 @@ func isDuration(t types.Type) bool { return t != nil && types.TypeString(t, nil)
 // remainder repairs x % y of JSON numbers, which must be whole. It leaves a float64 alone if the program divides
 // integers, because it may have been meant as a float64.
 func (m *fixer) remainder(n *ast.BinaryExpr) (done bool) {
+	if m.wholeByUse(n.X) {
+		return true
+	}
 	for _, x := range []ast.Expr{n.X, n.Y} {
 		if t := m.Info.TypeOf(x); isFloat(t) && m.Info.Types[x].Value == nil && !m.divides() || isEmptyInterface(t) {
 			done = m.convert(x, types.Typ[types.Int]) || done
@@ -247,22 +244,40 @@ func (m *fixer) convert(x ast.Expr, to types.Type) bool {
 // undefinedOperator repairs operators on a JSON value, such as arithmetic with another number, and on times.
 func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string) bool {
 	if u, ok := nearest(path, func(u *ast.UnaryExpr) bool { return match[1] == "!" }); ok {
+		if is := m.whetherAny(u.X, "=="); is != "" {
+			return m.fix("a condition says what it compares", m.replace(u, is))
+		}
 		return m.convert(u.X, types.Typ[types.Bool])
 	}
 	n, ok := nearest(path, func(b *ast.BinaryExpr) bool { return b.Op.String() == match[1] })
 	if !ok {
 		return false
 	}
-	if m.repeated(n) || m.comparedTimes(n) {
+	if n.Op == token.LOR || n.Op == token.LAND {
+		return m.truth(n)
+	}
+	if m.repeated(n) || m.comparedTimes(n) || m.uncalled(n) || n.Op == token.SUB && m.fromDigit(n) {
 		return true
 	}
 	if n.Op == token.REM {
 		return m.remainder(n)
 	}
 	if isEmptyInterface(m.Info.TypeOf(n.X)) && isEmptyInterface(m.Info.TypeOf(n.Y)) {
-		return m.ordered(n)
+		return m.ordered(n) || m.arithmetic(n)
 	}
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
+}
+
+// truth compares the numbers and texts that are conditions beside || and &&, and takes JSON values for booleans.
+func (m *fixer) truth(n *ast.BinaryExpr) (done bool) {
+	for _, x := range []ast.Expr{n.X, n.Y} {
+		if isEmptyInterface(m.Info.TypeOf(x)) {
+			done = m.convert(x, types.Typ[types.Bool]) || done
+		} else if is := m.whetherAny(x, "!="); is != "" {
+			done = m.fix("a condition says what it compares", m.replace(x, is)) || done
+		}
+	}
+	return done
 }
 
 // condition repairs if x where x is a JSON value, an integer or a string.
@@ -271,14 +286,39 @@ func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	if !ok {
 		return false
 	}
-	switch t := m.Info.TypeOf(s.Cond); {
-	case isNamed(t):
-	case isWhole(t):
-		return m.fix("a condition says what it compares", m.after(s.Cond, " != 0"))
-	case isPlainString(t):
-		return m.fix("a condition says what it compares", m.after(s.Cond, ` != ""`))
+	if is := m.whetherAny(s.Cond, "!="); is != "" {
+		return m.fix("a condition says what it compares", m.replace(s.Cond, is))
 	}
 	return m.convert(s.Cond, types.Typ[types.Bool])
+}
+
+// whetherAny returns the comparison that a condition means that is no bool: a number that is not 0, a text or a list
+// that has something, a pointer that leads somewhere, an error that there is; or the opposite, with == for op. It
+// returns "" for other types.
+func (m *fixer) whetherAny(x ast.Expr, op string) string {
+	t := m.Info.TypeOf(x)
+	if t == nil || m.Info.Types[x].Value != nil {
+		return ""
+	}
+	text := m.operandText(x)
+	switch u := t.Underlying().(type) {
+	case *types.Slice, *types.Map:
+		return "len(" + m.text(x) + ") " + op + " 0"
+	case *types.Pointer:
+		return text + " " + op + " nil"
+	case *types.Basic:
+		switch {
+		case isNamed(t):
+		case u.Info()&types.IsNumeric != 0:
+			return text + " " + op + " 0"
+		case u.Info()&types.IsString != 0:
+			return text + " " + op + ` ""`
+		}
+	}
+	if isError(t) {
+		return text + " " + op + " nil"
+	}
+	return ""
 }
 
 // truncatedConstant repairs n * 0.5 of an int n.

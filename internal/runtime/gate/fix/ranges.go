@@ -10,8 +10,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// places matches usual names of an index.
-var places = lazy.Regexp(`(?i)^(?:[ijkn_]|idx|index|ind|pos|position|place|row|col|line|no|num|number|key)\d*$`)
+// places matches usual names of an index, eitherWay those that an element may have, too.
+var (
+	places    = lazy.Regexp(`(?i)^(?:[ijkn_]|idx|index|ind|pos|position|place)\d*$`)
+	eitherWay = lazy.Regexp(`(?i)^(?:row|col|line|no|num|number|key)\d*$`)
+)
 
 // ranged rewrites for word := range words to range over the elements, if the variable is used as an element and is not
 // named like an index.
@@ -42,6 +45,20 @@ func (m *fixer) ranged(e types.Error, path []ast.Node) bool {
 	return false
 }
 
+// onlyElement reports whether each use of a variable passes it where the elements of the list fit and no int does.
+func (m *fixer) onlyElement(v *types.Var, loop *ast.RangeStmt) bool {
+	list, ok := m.Info.TypeOf(loop.X).Underlying().(interface{ Elem() types.Type })
+	if !ok || isEmptyInterface(list.Elem()) || isKind(list.Elem(), types.IsNumeric) {
+		return false
+	}
+	for _, id := range m.usesOf(v) {
+		if to := m.wanted(id); to == nil || !types.Identical(to, list.Elem()) {
+			return false
+		}
+	}
+	return true
+}
+
 // overPlaces returns the loop over the indexes of a list that sets the variable, or nil if the name or the uses are
 // those of an index.
 func (m *fixer) overPlaces(v *types.Var) (loop *ast.RangeStmt) {
@@ -57,6 +74,9 @@ func (m *fixer) overPlaces(v *types.Var) (loop *ast.RangeStmt) {
 		}
 		return loop == nil
 	})
+	if loop == nil || eitherWay().MatchString(v.Name()) && !m.onlyElement(v, loop) {
+		return nil
+	}
 	for _, id := range m.usesOf(v) {
 		switch p := m.parents[id].(type) {
 		case *ast.IndexExpr:

@@ -25,7 +25,7 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 	if !ok {
 		return false
 	}
-	if m.fewerArguments(call) || m.roundedTo(call) {
+	if m.fewerArguments(call) || m.roundedTo(call) || m.wholeDate(call) || m.sortedBy(call) || m.ofList(call) {
 		return true
 	}
 	if s, isSel := call.Fun.(*ast.SelectorExpr); isSel {

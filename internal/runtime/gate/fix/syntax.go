@@ -16,7 +16,9 @@ func (m *fixer) syntax(err error) {
 		return
 	}
 	for i, e := range list {
-		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
+		const comma = "missing ',' before newline"
+		if e.Pos.Offset > len(m.src) || i > 0 && !(strings.HasPrefix(e.Msg, comma) &&
+			strings.HasPrefix(list[0].Msg, comma)) {
 			continue
 		}
 		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.nested, m.brokenLine,
