@@ -15,8 +15,8 @@ import (
 // spins is the body of a program that never ends when it is asked to.
 const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
 
-// An interrupted call leaves one record and teaches nothing: a client that hangs up, a cancellation, a shutdown; while
-// a program runs and, but for the client, while a model is asked.
+// A call that a client, a cancellation or a shutdown interrupts leaves one record and counts against no program. A
+// model that is asked is interrupted as well, except by a client.
 func TestInterruptedIsNotFailed(t *testing.T) {
 	cuts := map[string]func(r *Runtime, hangUp context.CancelFunc, callID string){
 		"client gone": func(_ *Runtime, hangUp context.CancelFunc, _ string) { hangUp() },

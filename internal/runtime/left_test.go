@@ -25,7 +25,7 @@ type leftRig struct {
 	done   chan Reply
 }
 
-// newLeftRig returns when the model has been asked. The client is still there.
+// newLeftRig returns when the model has been asked, while the client is still connected.
 func newLeftRig(t *testing.T, repairs bool) *leftRig {
 	t.Helper()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"fixed": runtimetest.Returns("1"),

@@ -294,7 +294,7 @@ func (rec *recovery) note(j judge.Judged) {
 }
 
 // spend uses one retry of the kind that the attempt's stage needs, and returns false if none is left. An attempt that
-// failed in the same way as the program it repairs uses none, up to maxRepeated times.
+// failed in the same way as the program it repairs uses none, up to forge.MaxRepeated times.
 func (rec *recovery) spend(j *judge.Judged, repaired forge.Failing) bool {
 	if forge.Repeats(j, repaired) && rec.trail.repeated < forge.MaxRepeated {
 		rec.trail.repeated++

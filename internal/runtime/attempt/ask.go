@@ -130,7 +130,7 @@ func (h *Host) excuse(errorType string, class agent.Class, retriable bool) {
 	h.failed[errorType] = Excused{class, retriable}
 }
 
-// Excused describes a failure below a program that the program is not to blame for.
+// Excused describes a failure below a program for which the program is not to blame.
 type Excused struct {
 	Class     agent.Class
 	Retriable bool

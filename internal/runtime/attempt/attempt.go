@@ -1,6 +1,5 @@
 // Package attempt runs one program for a call: it checks the arguments, starts the run, and answers the program's host
-// calls. What a run wants of other calls it asks of a Nester. The package does not judge what a run gave, and commits
-// nothing.
+// calls. A Nester makes the nested calls. The package does not judge results and commits nothing.
 package attempt
 
 import (
@@ -35,7 +34,7 @@ type Attempt struct {
 	Authored  map[string]bool // types of the errors that programs of nested calls authored
 	Warnings  []string
 	Takes     *agent.Interface // the program's interface; nil if it is not known
-	Fit       agent.Fit        // how the call's arguments fit takes
+	Fit       agent.Fit        // how the call's arguments fit Takes
 	Misfit    bool             // the arguments do not fit, and the program did not run
 	Tools     []string         // role.method of the nested calls
 	miscalled bool             // a nested call did not fit the interface of its program, through this program's fault
@@ -44,12 +43,12 @@ type Attempt struct {
 
 	Granted time.Duration // time from the program's start to the call's deadline
 
-	Args   []json.RawMessage // args and kwargs as the program read them; nil if that is how the caller sent them
+	Args   []json.RawMessage // args and kwargs as the program read them; nil if the caller sent them in that form
 	Kwargs json.RawMessage
 
 	Predicted   agent.Usage // what the program's questions to the model cost
 	ModelFailed bool        // one of the questions had no answer
-	ModelFinal  bool        // and will have none until a person changes something
+	ModelFinal  bool        // none will have an answer until a person changes something
 	Overasked   bool        // one of the questions was over a limit
 	NoRoom      bool        // a storage share had no room for something the program, or a call below it, wanted to keep
 }
@@ -68,7 +67,7 @@ type Request struct {
 }
 
 // Run runs a stored generation or a candidate for the call, within the limits of the guard. If the arguments do not fit
-// the generation's interface, nothing runs and misfit is set.
+// the generation's interface, nothing runs and Misfit is set.
 func Run(ctx context.Context, what Request) Attempt {
 	s, g := what.Call, what.Program
 	s.Reveal(g.Interface) // before the program passes its arguments on to nested calls

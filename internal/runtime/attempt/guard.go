@@ -13,8 +13,8 @@ func ToolPath(role, method string) string {
 	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
 }
 
-// A Guard denies a run everything that the manifest of its method lacks. It belongs to one run. For a nil
-// guard, permitTool allows everything; Permit must not be called.
+// A Guard denies a run everything that the manifest of its method lacks. It belongs to one run. On a nil
+// guard permitTool allows everything, and Permit must not be called.
 type Guard struct {
 	Role, Method string
 	Manifest     *agent.Manifest

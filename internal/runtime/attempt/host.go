@@ -27,7 +27,7 @@ const (
 // Host answers the host calls of one attempt's program.
 type Host struct {
 	For      *call.Call // the call that the program runs for
-	Nester   Nester     // nil: no calls are made
+	Nester   Nester     // nil if no calls are made
 	Attempt  string
 	program  *agent.Generation // nil in replays and dry runs
 	Recorded bool              // the run is a replay and has no effects

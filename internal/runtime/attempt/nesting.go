@@ -13,7 +13,7 @@ import (
 type Nester interface {
 	// Nest makes the call and waits for its answer.
 	Nest(ctx context.Context, q Nesting) Nested
-	// Refuse records a call that is not made for that reason.
+	// Refuse records a call that is not made, with the reason.
 	Refuse(ctx context.Context, q Nesting, reason string) Nested
 	// NestDry answers with the program that serves the call. Nothing is forged, kept or counted. refused reports that
 	// the call, or something in it, was denied.
@@ -23,11 +23,11 @@ type Nester interface {
 // A Nesting describes a call that a program makes.
 type Nesting struct {
 	Above        *call.Call // the call that the program runs for
-	Attempt      string     // of the program
+	Attempt      string     // attempt of the program
 	Role, Method string
 	Args         []json.RawMessage
 	Kwargs       json.RawMessage
-	Contract     *agent.Contract // that the program delegated with; nil if it did not
+	Contract     *agent.Contract // contract of the delegation; nil if the program did not delegate
 	Lent         []*files.Draft  // files that the call may read
 }
 
@@ -36,7 +36,7 @@ type Nested struct {
 	Outcome agent.Outcome
 	NoRoom  bool // a storage share had no room for something that was to be kept
 	Misfit  bool // the arguments did not fit, and no program ran
-	// of the failure, before the commit; the program is not to blame if its class is set
+	// error type of the failure before the commit; if Excused has a class, the program is not to blame
 	ErrorType string
 	Excused   Excused
 }
@@ -56,7 +56,7 @@ func (h *Host) checkedNesting(role, method string, args []json.RawMessage,
 	return h.nesting(role, method, args, kwargs), err
 }
 
-// nest makes a call of the program, and notes what its answer excuses.
+// nest makes a call of the program and records the failures that its answer excuses.
 func (h *Host) nest(ctx context.Context, role, method string, args []json.RawMessage,
 	kwargs json.RawMessage) agent.Outcome {
 	q, err := h.checkedNesting(role, method, args, kwargs)

@@ -1,6 +1,6 @@
-// Package call is what a client or a program asks for: a checked request, with the contract that it is held to and the
-// secrets that it holds, and a Selection, which adds the program that is to answer. Whatever leaves a call for the
-// store, a log or a model is masked here. The package knows nothing about how programs are written or run.
+// Package call holds the checked request of a client or a program, with its contract and its secrets, and the Selection
+// of the program that answers it. It masks everything that leaves a call for the store, a log or a model. The package
+// knows nothing about how programs are written or run.
 package call
 
 import (
@@ -65,12 +65,12 @@ type Call struct {
 	Tree      *Tree
 	Own       Tree         // tree of a root call
 	Begins    fetch.Place  // position in the tree's ledger at which the call's programs begin
-	Slept     atomic.Int64 // nanoseconds that its programs slept
+	Slept     atomic.Int64 // total sleep of its programs in nanoseconds
 	WeakBelow atomic.Int32 // weak successes among the calls below it
 	Deadline  time.Time    // of the whole call; zero if there is none
 	Life      lifetime.Context
-	// files of its programs, and of the programs that wait for this call, which it may read; used only by the goroutine
-	// that runs the call
+	// files of its programs, and files that it may read of the programs that wait for this call; used only by the
+	// goroutine that runs the call
 	Drafts, Lent []*files.Draft
 	Progress     progress.Log
 	Span         *telemetry.Span // nil if traces are off
@@ -95,7 +95,7 @@ func (c *Call) Named(o agent.Outcome) agent.Outcome {
 	return o
 }
 
-// Dispatch reports whether the method is one whose program is written anew for each call.
+// Dispatch reports whether each call of the method gets a new program.
 func (c *Call) Dispatch() bool { return slices.Contains(c.Policy.DispatchMethods, c.Method) }
 
 // Charge returns the hook that is asked before each model request made for the call.

@@ -40,7 +40,7 @@ func (c *Call) clipKeywords(names []string) []string {
 	return out
 }
 
-// FitOf compares the input of a dry run with the interface, as fit does for a call.
+// FitOf compares the input of a dry run with the interface, as Fit does for a call.
 func (c *Call) FitOf(f *agent.Interface, args []json.RawMessage, kwargs json.RawMessage) agent.Fit {
 	t := f.Fit(len(args), kwargs)
 	t.Unknown = c.clipKeywords(t.Unknown)

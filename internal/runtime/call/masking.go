@@ -176,7 +176,7 @@ func (c *Call) MaskJSON(raw json.RawMessage) (masked json.RawMessage, changed bo
 	return masked, byRules || known
 }
 
-// MaskData applies maskJSON to data. It returns nil if the data has no JSON encoding.
+// MaskData applies MaskJSON to data. It returns nil if the data has no JSON encoding.
 func (c *Call) MaskData(data map[string]any) map[string]any {
 	if len(data) == 0 {
 		return data

@@ -18,10 +18,10 @@ type Selection struct {
 	Artifact *agent.Artifact            // nil if none is stored
 	Decision selection.Decision
 	Took     time.Duration // how long the selection took
-	Reached  agent.Effects // what the stored program that failed in this call reached
+	Reached  agent.Effects // effects of the stored program that failed in this call
 }
 
-// Input returns what Select needs to know about the call, with the given artifact.
+// Input returns the input of Select for the call and the given artifact.
 func (s *Selection) Input(a *agent.Artifact) selection.Input {
 	return selection.Input{Role: s.Role, Method: s.Method, HasArgs: s.HasArgs(), Positional: len(s.Args),
 		Kwargs:             s.Kwargs,
@@ -31,8 +31,8 @@ func (s *Selection) Input(a *agent.Artifact) selection.Input {
 		Intact: s.Env.Intact.Has}
 }
 
-// CheckedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the one
-// that earlier versions computed, if the artifact holds only programs from those versions.
+// CheckedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the
+// fingerprint that earlier versions computed, if the artifact holds only programs from those versions.
 func CheckedOf(a *agent.Artifact, checked, written string) string {
 	if written != checked && !a.Fits(checked) && a.Fits(written) {
 		return written
@@ -78,8 +78,8 @@ func (s *Selection) Patience() time.Duration {
 	return whole - s.Reserve(whole)
 }
 
-// MadeFor returns MadeFor of the requested program, and the wording that a person confirmed for it. A program that must
-// reproduce its predecessor's answers inherits both.
+// MadeFor returns the MadeFor of the requested program, and the wording that a person confirmed for it. A program that
+// must reproduce its predecessor's answers inherits both.
 func (c *Selection) MadeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
 	if predecessor != nil && predecessor.MadeFor != nil && !c.Rewrites() {
 		return predecessor.MadeFor, predecessor.Confirmed
@@ -87,7 +87,7 @@ func (c *Selection) MadeFor(predecessor *agent.Generation) (*agent.MadeFor, agen
 	return c.MadeForNow(), ""
 }
 
-// MadeForNow returns MadeFor of a program for the registered wording, or nil if no contract was resolved.
+// MadeForNow returns the MadeFor of a program for the registered wording, or nil if no contract was resolved.
 func (c *Selection) MadeForNow() *agent.MadeFor {
 	if c.Terms.Words == nil {
 		return nil

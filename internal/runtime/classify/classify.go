@@ -25,7 +25,7 @@ type Evidence struct {
 	NoRoom       bool        // a storage share had no room for what the program wanted to keep
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
-	Shapes       map[string]string // shapes of fetched bodies and nested values at the last ok run, by shapeKey
+	Shapes       map[string]string // shapes of fetched bodies and nested values at the last ok run, by source
 	Outlines     map[string]string // outlines of the bodies: their shapes in words
 	Words        map[string]bool   // names in markup that count, since they occur in the program's text
 	Answered     bool              // the program once answered this input ok, from a source

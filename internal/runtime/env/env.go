@@ -1,5 +1,5 @@
-// Package env holds what every call uses of the daemon: options, the store of a namespace, and caches of what is known
-// about programs and contracts. It knows nothing about calls.
+// Package env holds the parts of the daemon that every call uses: options, the store of a namespace, and caches of
+// facts about programs and contracts. It knows nothing about calls.
 package env
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An Env is what every call uses of the daemon: its options, the store of its namespace, and what is cached about
+// An Env holds the parts of the daemon that every call uses: its options, the store of its namespace, and the caches of
 // programs and contracts. Only the caches change once calls run.
 type Env struct {
 	Options

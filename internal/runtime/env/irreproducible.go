@@ -21,7 +21,7 @@ func (p *FailedProofs) Has(key string) bool {
 	return p.keys[key]
 }
 
-// Add records that none could be proved.
+// Add records that no fixture could be proved for the input.
 func (p *FailedProofs) Add(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

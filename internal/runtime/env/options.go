@@ -65,7 +65,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate names the first option that is missing or out of range.
+// Validate returns an error that names the first option that is missing or out of range.
 func (o Options) Validate() error {
 	switch {
 	case o.Store == nil || o.Sandbox == nil || o.Provider == nil || o.Metrics == nil:

@@ -1,5 +1,5 @@
-// Package equal compares answers that programs gave to the same input: as people expect numbers to be compared, or
-// exactly. It knows nothing about programs or calls.
+// Package equal compares the answers of programs to the same input, either exactly or with a tolerance for numbers. It
+// knows nothing about programs or calls.
 package equal
 
 import (

@@ -64,7 +64,7 @@ func (w *Writer) ranOn(q Request) bool {
 	return !w.Binds(q.Predecessor.Interface) || !fit.Beyond()
 }
 
-// ReasonUnknown is the reason in the trigger of a repair that widens an interface.
+// ReasonUnknown is the reason of a repair that widens an interface, as Widening has it.
 const ReasonUnknown = "unknown_keywords"
 
 // Widening is the trigger of a repair that widens an interface.

@@ -37,10 +37,10 @@ type Backoff struct {
 	Until   time.Time
 	Lapse   // the last failure
 
-	// a program that gave only an honest error, or met an outage; it runs until the delay is over; nil if there is none
+	// a program that returned only an authored error or met an outage; it runs until the delay is over; may be nil
 	Candidate *Candidate
-	// the candidate reported that the task belongs to another tool. That is the answer, and the candidate runs after
-	// the delay as well while there is room
+	// the candidate reported that the task belongs to another tool; this is the answer, and the candidate also runs
+	// after the delay while there is room
 	answers bool
 	// the candidate needs a person's approval. It runs, and nothing is forged, until it serves or a person operates on
 	// the method
@@ -52,7 +52,7 @@ type Lapse struct {
 	ErrorType string
 	Message   string        // never shown to callers, since it may contain another caller's text
 	Owner     string        // of the call that failed
-	Waited    time.Duration // how long a model was waited for that gave nothing; 0 for every other failure
+	Waited    time.Duration // how long the call waited for a model that did not answer; 0 for every other failure
 }
 
 // maxBackoffs bounds the number of remembered methods; above it, entries whose delay is over are dropped. maxHeld

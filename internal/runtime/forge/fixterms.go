@@ -44,7 +44,7 @@ var (
 	listed = lazy.Regexp(`\{[^{}]*\}`)
 )
 
-// words returns the words of a purpose, and those of them that it lists in braces as in {name, hours}.
+// words returns the words of a purpose, and the words that it lists in braces, as in {name, hours}.
 func words(purpose string) (all, keys []string) {
 	purpose = agent.Clip(purpose, 4000)
 	for _, list := range listed().FindAllString(purpose, -1) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The keys of a purpose are what it lists in braces, its words all but single letters outside them.
+// The keys of a purpose are the words in braces. Its words are the keys and the other words, except single letters.
 func TestWordsOfAPurpose(t *testing.T) {
 	t.Parallel()
 	all, keys := words("a list of {name, unit_price, x} for each Item")

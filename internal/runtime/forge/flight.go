@@ -24,12 +24,12 @@ type Candidate struct {
 	withdraw func() // stops offering it to them; nil if this replica does not offer it
 
 	Unallowed atomic.Bool // a run failed because a person's approval was missing
-	// it reported that the task belongs to another tool. That is the answer, so no other program is requested
+	// the program reported that the task belongs to another tool; this is the answer, so no other program is requested
 	Answers atomic.Bool
 
 	Turn    sync.Mutex
-	Adopted string      // ID of the generation it became; guarded by mu
-	Cost    agent.Usage // usage of the earlier call that requested the candidate without adopting it; guarded by mu
+	Adopted string      // ID of the generation it became; guarded by Turn
+	Cost    agent.Usage // usage of an earlier call that requested the candidate without adopting it; guarded by Turn
 }
 
 // Charge adds the usage of a call that requested the candidate without adopting it.
@@ -78,7 +78,7 @@ type Result struct {
 	Guardrails int // retries used
 	// programs requested after one with the same faults, which did not use a retry
 	Repeated     int
-	Built        time.Duration // time spent waiting for the compiler; part of gated
+	Built        time.Duration // time spent waiting for the compiler; part of Gated
 	Gated        time.Duration // time spent parsing, checking and compiling
 	System, User string        // the last prompt
 	Tools        []string      // roles of the known tools in the last prompt

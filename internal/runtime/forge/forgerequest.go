@@ -13,7 +13,7 @@ type Failing struct {
 	Code, Checksum string
 	Class          string       // intrinsic, adaptive, stale, degraded, unproven
 	Reason         string       // from the trigger: an error type, or a selection's reason
-	Message        prompt.Quote // zero means the attempt's error
+	Message        prompt.Quote // the attempt's error if zero
 	Attempt        judge.Judged // zero if nothing ran
 }
 

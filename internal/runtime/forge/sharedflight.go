@@ -25,7 +25,7 @@ const (
 // errFlightLost ends the forge of a replica that lost its lease: another replica is forging by then.
 var errFlightLost = errors.New("another replica forges the program by now")
 
-// SharedCandidate is a forged program that a replica offers to the others: only the model's reply and its time.
+// A SharedCandidate is a forged program that a replica offers to the others: only the model's reply and its time.
 // Everything else is derived again, because replicas do not trust each other's checks.
 type SharedCandidate struct {
 	Reply     provider.Reply `json:"reply"`
@@ -33,8 +33,8 @@ type SharedCandidate struct {
 	Owner     string         `json:"owner,omitempty"` // owner of the call that requested it
 }
 
-// WriteShared is write for a program that other replicas may need. One replica asks the model; the others check what it
-// leaves for them. A replica that loses its lease gives up, and takes what the next one leaves.
+// WriteShared writes a program that other replicas may need. One replica asks the model and offers its reply, and the
+// others check that reply. A replica that loses its lease gives up and takes the reply of the next one.
 func (w *Writer) WriteShared(ctx context.Context, key string, q Request) Result {
 	key = SharedKeyOf(key)
 	for {

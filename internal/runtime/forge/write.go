@@ -1,6 +1,6 @@
-// Package forge has a model write programs: it builds the prompt, asks, has the gate check what comes back, and lets
-// calls that need the same program share one request. A candidate that it returns has compiled and is not proved. The
-// package knows no call that waits for a program, and stores none.
+// Package forge has a model write programs: it builds the prompt, asks the model, has the gate check the reply, and
+// lets calls that need the same program share one request. Its candidates have compiled and are not proved. The package
+// knows nothing about calls that wait for a program, and stores none.
 package forge
 
 import (
@@ -96,8 +96,8 @@ func (w *Writer) Write(ctx context.Context, q Request) Result {
 	}
 }
 
-// spares keeps a program that is correct but for its interface. It is the candidate, as after the last retry, if the
-// model does not answer the request to repair it: a correct program is not given up for its description.
+// spares keeps a program that is correct except for its interface. If the model does not answer the request to repair
+// the interface, this program becomes the candidate, as after the last retry.
 func (w *Writer) spares(q Request, reply provider.Reply, p sandbox.Program, facts *report.Facts) {
 	last := *w
 	last.Guardrails = 0

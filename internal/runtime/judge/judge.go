@@ -1,5 +1,5 @@
 // Package judge turns a run into an outcome: it checks the value against the contract, and derives the class of a
-// failure from evidence. It decides nothing about what follows from that.
+// failure from evidence. It does not decide how the call goes on.
 package judge
 
 import (
@@ -34,7 +34,7 @@ type Judged struct {
 	Drifting  bool                // the failure may be due to a changed source
 	Denied    bool                // in a dry run: a nested call was denied
 	Unallowed bool                // it failed because a person's approval was missing
-	// the program itself used up its caller's time, or would sleep beyond it: no other program is tried in this call
+	// the program itself used up its caller's time or would sleep beyond it; no other program is tried in this call
 	Overran  bool
 	PassedOn bool // the program returned the failure of a nested call for which it is not to blame
 
@@ -211,7 +211,7 @@ func Refusal(errorType string) bool {
 		errorType == agent.ErrDependencyPolicy
 }
 
-// Failed returns the outcome of a run that ended in a failure, rather than in a value or an authored error.
+// Failed returns the outcome of a run that ended in a failure instead of a value or an authored error.
 func Failed(f *sandbox.Failure) agent.Outcome {
 	o := agent.Failed(f.Type, f.Message)
 	if f.Detail != "" {

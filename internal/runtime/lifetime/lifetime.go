@@ -1,5 +1,5 @@
-// Package lifetime is the context of a call, which costs nothing while nobody waits for its end. It knows nothing about
-// calls but their deadlines and clients.
+// Package lifetime provides the context of a call, which costs nothing while nobody waits for its end. The package
+// knows only the deadlines and the clients of calls.
 package lifetime
 
 import (
@@ -24,7 +24,7 @@ type Context struct {
 	// true if the call continues when its client leaves; nil in a nested call, which ends with its caller
 	Stays *atomic.Bool
 
-	until time.Time // the call's deadline; zero: the parent's
+	until time.Time // the call's deadline; zero means the parent's
 	Begun bool      // the call is running, so it waits for the store; set before the context is shared
 
 	mu    sync.Mutex

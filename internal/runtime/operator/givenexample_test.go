@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// A verdict that says what a person's example says already is kept, and the example stays the person's.
+// A verdict that agrees with a person's example is kept, and the example stays the person's.
 func TestVerdictOnGivenExample(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"tax.net": {run("\treturn call.Args[0].(float64) * 0.7, nil")}})

@@ -1,4 +1,4 @@
-// Package programs knows stored programs by their text: the facts that the gate found in them, their interfaces, and
+// Package programs reads stored programs by their text: the facts that the gate found in them, their interfaces, and
 // whether a text is intact. Facts come from confined processes and are not trusted. The package knows nothing about
 // calls, and runs no program.
 package programs

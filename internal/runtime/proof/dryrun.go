@@ -23,7 +23,7 @@ type Dry struct {
 	effects json.RawMessage
 	Denied  bool           // deny the fetches of a live run
 	of      string         // owner of the input and the recorded effects; "" if they are the call's own
-	guard   *attempt.Guard // limits the run, if by more than the manifest; nil means the manifest alone
+	guard   *attempt.Guard // limits the run beyond the manifest; nil means the manifest alone
 	// the input is from an answered call, so it runs even if it does not fit what the program declares
 	earlier bool
 }

@@ -1,6 +1,6 @@
-// Package proof shows that a candidate may serve: it holds the examples that people fixed, answers what its predecessor
-// answered, and reaches no further than people allow. Its runs are dry: nothing is kept or counted. It does not know
-// why a candidate was written, and adopts none.
+// Package proof checks whether a candidate may serve: it must hold the examples that people fixed, reproduce its
+// predecessor's answers, and reach no further than people allow. The runs are dry: nothing is kept or counted. The
+// package does not know why a candidate was written, and adopts none.
 package proof
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
-// Against is what candidates are proved against: the contract, the examples and the fixtures of a selection.
+// Against holds the conditions of a proof: the contract, the examples and the fixtures of a selection.
 type Against struct {
 	call.Selection
 
@@ -31,11 +31,11 @@ type Against struct {
 type Candidate struct {
 	Generation  agent.Generation // without an ID, which the adoption assigns
 	Predecessor *agent.Generation
-	// the model judged that the predecessor still serves the method's changed purpose: there is no new program
+	// the model judged that the predecessor still serves the method's changed purpose, so there is no new program
 	Keeps bool
 	// Reach of its predecessor, which a person must approve it to exceed; nil if no approval is needed
 	Reach *Reach
-	// the part of its reach that a person must approve before it serves; nil if nothing
+	// the part of its reach that a person must approve before it serves; may be nil
 	Beyond atomic.Pointer[agent.Effects]
 	Proof  Proof
 }

@@ -45,7 +45,7 @@ const (
 	ReasonBreaksExamples = "breaks_examples"
 )
 
-// Input is everything that a selection depends on.
+// An Input holds everything that a selection depends on.
 type Input struct {
 	Role, Method       string
 	HasArgs            bool            // the call has positional or keyword arguments

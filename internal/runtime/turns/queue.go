@@ -1,5 +1,5 @@
 // Package turns orders work within the process: the calls of one session run one at a time, in the order in which they
-// joined, and one holder at a time has the lock of a method. It knows nothing about what is done in a turn.
+// joined, and one holder at a time has the lock of a method. It knows nothing about the work of a turn.
 package turns
 
 import (
@@ -23,8 +23,8 @@ type Place struct {
 	Ahead   int           // calls before this one, including the running one
 }
 
-// Join takes the next place in the session's queue. It returns ErrFull if most calls wait already. The caller must
-// await the turn of its place.
+// Join takes the next place in the session's queue. It returns ErrFull if the given number of calls waits already. The
+// caller must await the turn of its place.
 func (q *Queues) Join(session string, most int) (Place, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -123,7 +123,7 @@ func TestTurnOfOneWhoLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.Leave("s")
-	q.Leave("s") // as enter does for a turn that nobody takes
+	q.Leave("s") // as Await does with a turn that nobody takes
 	if err := q.Enter(t.Context(), "s", 1); err != nil || len(q.waiting) != 1 {
 		t.Errorf("after that: %v", err)
 	}

@@ -29,7 +29,8 @@ func (m *fixer) functionValues() {
 	})
 }
 
-// asValue reports whether an expression stands where a function is no use: it is printed, or a member of any type.
+// asValue reports whether a function makes no sense in the place of an expression: it is printed, or a member of any
+// type.
 func (m *fixer) asValue(x ast.Expr) bool {
 	switch p := m.parents[x].(type) {
 	case *ast.CallExpr:

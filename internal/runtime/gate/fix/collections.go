@@ -126,7 +126,7 @@ var ofTexts = map[string]collecting{
 // listPackages are packages of lists that programs do not have, and those that lack the functions above.
 var listPackages = []string{"slices", "lo", "funk", "list", "lists", "arrays", "array", "iter", "math", "sort", "maps"}
 
-// plainName is a name in lower case and without underscores.
+// plainName returns a name in lower case and without underscores.
 func plainName(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
 // collected replaces a function of an invented package by what does the same.

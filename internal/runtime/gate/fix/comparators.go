@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// byLess is added to a program that gives a function that wants an order as a number one that returns a bool.
+// byLess is added to a program that gives an order that returns a bool to a function that requires one of numbers.
 const byLess = `func byLess[T any](less func(a, b T) bool) func(a, b T) int {
 	return func(a, b T) int {
 		if less(a, b) {
@@ -88,7 +88,7 @@ func (m *fixer) isLess(order *ast.FuncLit) bool {
 }
 
 // orderResult repairs the result of an order: a comparison where a number is wanted, a number where a comparison
-// is, and a difference of float64, which is no int.
+// is, and a difference of float64, which is not an int.
 func (m *fixer) orderResult(x ast.Expr, to types.Type) bool {
 	r, ok := m.parents[x].(*ast.ReturnStmt)
 	if !ok || len(r.Results) != 1 {

@@ -142,7 +142,7 @@ func (m *fixer) textMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 		isString(m.Info.TypeOf(call.Args[0])):
 		function = "strings.Join"
 	case name == "split" && isPlainString(t) && len(call.Args) == 2 && isNumber(call.Args[1], "1"):
-		// Python's number of cuts: JavaScript's number of parts would leave one, which needs no cut.
+		// The number is Python's number of cuts: JavaScript's number of parts would leave one part, which needs no cut.
 		function, args = "strings.SplitN", ", "+m.text(call.Args[0])+", 2"
 	default:
 		return false

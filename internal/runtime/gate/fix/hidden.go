@@ -31,7 +31,7 @@ func (m *fixer) setBesideNew(as *ast.AssignStmt, used map[types.Object]bool) boo
 		_, outer := v.Parent().Parent().LookupParent(v.Name(), v.Pos())
 		o, ok := outer.(*types.Var)
 		if isError(v.Type()) || isBasic(v.Type(), types.Bool) {
-			return false // an error that is not looked at stays one
+			return false // an error that is not checked stays an error
 		}
 		if !ok || o.Parent() == m.Pkg.Scope() || !types.Identical(o.Type(), v.Type()) || !m.readAfter(o, as) {
 			return false

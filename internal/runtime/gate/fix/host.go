@@ -224,7 +224,7 @@ func (m *fixer) isContext(x ast.Expr) bool {
 	return false
 }
 
-// namedKind returns the type that a getter's name says, as GetFloat, or nil.
+// namedKind returns the type in a getter's name, such as GetFloat, or nil.
 func (m *fixer) namedKind(name string) types.Type {
 	typ, _ := getterType(name)
 	basics := map[string]types.Type{"string": types.Typ[types.String], "int": types.Typ[types.Int],

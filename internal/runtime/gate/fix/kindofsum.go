@@ -121,8 +121,8 @@ func (m *fixer) hasFloat(x ast.Expr) bool {
 	return t != nil && isBasic(t, types.Float64)
 }
 
-// wholeByUse takes a number of JSON for an int where the program takes its remainders, and divides it only by what it
-// takes the remainder of, too: hours and minutes of seconds.
+// wholeByUse takes a number of JSON for an int where the program takes its remainders, and divides it only by the
+// divisors of these remainders: hours and minutes of seconds.
 func (m *fixer) wholeByUse(x ast.Expr) bool {
 	v := m.variable(x)
 	def, value := m.definition(v)

@@ -36,7 +36,7 @@ func (m *fixer) layouts() {
 	})
 }
 
-// layoutLast puts the layout first where time.Parse is given it after a text that is no layout of the program.
+// layoutLast puts the layout first where time.Parse is given it after a text that is not a layout of the program.
 func (m *fixer) layoutLast(c *ast.CallExpr) bool {
 	if m.callee(c) != "time.Parse" || len(c.Args) != 2 || m.Info.Types[c.Args[0]].Value != nil ||
 		m.origin(c.Args[0]) != ofArguments {

@@ -268,7 +268,7 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
 }
 
-// truth compares the numbers and texts that are conditions beside || and &&, and takes JSON values for booleans.
+// truth compares the numbers and texts that are operands of || and &&, and takes JSON values for booleans.
 func (m *fixer) truth(n *ast.BinaryExpr) (done bool) {
 	for _, x := range []ast.Expr{n.X, n.Y} {
 		if isEmptyInterface(m.Info.TypeOf(x)) {
@@ -292,9 +292,8 @@ func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	return m.convert(s.Cond, types.Typ[types.Bool])
 }
 
-// whetherAny returns the comparison that a condition means that is no bool: a number that is not 0, a text or a list
-// that has something, a pointer that leads somewhere, an error that there is; or the opposite, with == for op. It
-// returns "" for other types.
+// whetherAny returns the comparison that a condition without a bool means: a number is not 0, a text or a list is not
+// empty, a pointer or an error is not nil. With == for op it returns the opposite. It returns "" for other types.
 func (m *fixer) whetherAny(x ast.Expr, op string) string {
 	t := m.Info.TypeOf(x)
 	if t == nil || m.Info.Types[x].Value != nil {

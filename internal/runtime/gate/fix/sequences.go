@@ -107,7 +107,7 @@ func coreOf(p *types.TypeParam) types.Type {
 	return i.EmbeddedType(0)
 }
 
-// sliced collects the sequence of which a part or an element is taken.
+// sliced collects a sequence if the program takes a part or an element of it.
 func (m *fixer) sliced(_ types.Error, path []ast.Node, _ []string) bool {
 	s, ok := nearest[*ast.SliceExpr](path, nil)
 	return ok && (m.sequenceAsList(s.X) || m.behindPointer(s.X) ||

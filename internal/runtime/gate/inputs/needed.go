@@ -145,7 +145,7 @@ func (s *scan) isZero(cond ast.Expr, v types.Object, field string) bool {
 	return c.Kind() != constant.Bool && constant.Compare(constant.MakeInt64(0), b.Op, c)
 }
 
-// any reports whether is holds for a condition, or for one of those that it joins by ||.
+// any reports whether is holds for a condition, or for one of the conditions that it joins by ||.
 func (s *scan) any(cond ast.Expr, is func(ast.Expr) bool) bool {
 	cond = ast.Unparen(cond)
 	if b, ok := cond.(*ast.BinaryExpr); ok && b.Op == token.LOR {

@@ -1,4 +1,4 @@
-// Package selectiontest makes artifacts for tests of what is selected.
+// Package selectiontest makes artifacts for tests of selections.
 package selectiontest
 
 import (
