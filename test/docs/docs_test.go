@@ -129,7 +129,7 @@ func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 	return rig.Start(t, nil), ""
 }
 
-// These are programs that a model writes for calls of the documents.
+// The model writes these programs for calls in the documents.
 var (
 	progRoman = rig.Program(`	digits := map[rune]int{'I': 1, 'V': 5, 'X': 10, 'L': 50, 'C': 100, 'D': 500, 'M': 1000}
 	numeral, _ := call.Arg(0, "numeral").(string)

@@ -12,15 +12,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
-// A reply is the answer to a request. status is 0 if none arrived: then what was asked may have happened or not.
+// A reply is the answer to a request. status is 0 if none arrived; the request may have been fulfilled or not.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// doubtful reports whether the request may have been fulfilled without a word of it: no answer arrived, or the store
-// could not say whether the change is kept.
+// doubtful reports whether the request may have been fulfilled although the reply does not state it: no answer arrived,
+// or the store does not know whether the change is kept.
 func (r reply) doubtful() bool {
 	return r.status == 0 || r.status >= 500 || r.status == http.StatusConflict
 }
@@ -36,7 +36,7 @@ func (r reply) into(v any) error {
 // A client is a client or a person. One goroutine uses it.
 type client struct {
 	name, token string
-	pace        time.Duration // how long it takes to notice that a connection broke: no two clients do at once
+	pace        time.Duration // delay until it notices a broken connection; differs between clients
 	space       *space
 	sessions    []*session
 	files       []*kept
@@ -44,15 +44,15 @@ type client struct {
 	steps       chan Step
 }
 
-// patience is how long a client waits for a reply. Nothing that it asks for may take longer.
+// patience is how long a client waits for a reply. A request that takes longer fails the life.
 const patience = 30 * time.Minute
 
 // A request is what a client sends.
 type request struct {
 	method, path string
-	body         any // JSON; a string as it is; nil: none
+	body         any // sent as JSON; a string is sent unchanged; may be nil
 	key          string
-	leave        time.Duration // the client hangs up after it; 0: after its patience
+	leave        time.Duration // the client hangs up after this time; 0 means patience
 }
 
 // send sends a request to the daemon that serves at the moment.
@@ -94,7 +94,7 @@ func (w *World) send(c *client, q request) reply {
 	return got
 }
 
-// exchange sends the request. A reply that broke off counts as none.
+// exchange sends the request. A reply that broke off counts as missing.
 func (w *World) exchange(r *http.Request) (reply, error) {
 	resp, err := w.reach().Do(r)
 	if err != nil {

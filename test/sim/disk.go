@@ -18,16 +18,16 @@ type disk struct {
 	*vfstest.FS
 
 	mu    sync.Mutex
-	dead  bool // the power is off: nothing is written any more; guarded by mu, as all below
-	left  int  // operations until the power goes; negative means that it stays
-	syncs bool // left counts only operations that make others durable
+	dead  bool // the power is off: nothing is written any more; guarded by mu, as are the fields below
+	left  int  // operations until the power goes; negative means no power cut
+	syncs bool // left counts only syncs
 	cut   func()
 	at    int // operations that were recorded when the power went
 	full  time.Time
 	wrote int // operations recorded so far
 }
 
-// total is the size of the disk, and free what is left of it: enough, or too little.
+// total is the size of the disk, and free is its free space while it is not full.
 const (
 	total = 1 << 40
 	free  = 1 << 39
@@ -68,7 +68,7 @@ func (d *disk) fail(_ int, op vfstest.Op) (error, bool) {
 	return nil, false
 }
 
-// Free is part of vfs.FS.
+// Free implements vfs.FS.
 func (d *disk) Free() (left, all uint64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *disk) Free() (left, all uint64, err error) {
 	return free, total, nil
 }
 
-// fill makes the disk full until then.
+// fill makes the disk full until the given time.
 func (d *disk) fill(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,15 +92,15 @@ func (d *disk) isFull() bool {
 	return time.Now().Before(d.full)
 }
 
-// powerOff has the power go after n further operations, or before the one that syncs after n further such. cut is
-// called at that moment, before anything else happens. It must not block.
+// powerOff cuts the power after n further operations, or, if syncs is set, after n further syncs and before the next
+// one. It calls cut at that moment, before anything else happens. cut must not block.
 func (d *disk) powerOff(n int, syncs bool, cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left, d.syncs, d.cut = n, syncs, cut
 }
 
-// powerOffNow has the power go, unless it has gone.
+// powerOffNow cuts the power, unless it is off.
 func (d *disk) powerOffNow(cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +110,7 @@ func (d *disk) powerOffNow(cut func()) {
 	}
 }
 
-// after returns the disk as a power cut left it.
+// after returns the disk in the state that a power cut left.
 func (d *disk) after(random *rand.Rand) *disk {
 	d.mu.Lock()
 	at := d.at
@@ -119,7 +119,7 @@ func (d *disk) after(random *rand.Rand) *disk {
 	return newDisk(d.Crash(at, mode, random))
 }
 
-// journal describes all operations, one a line.
+// journal describes all operations, one per line.
 func (d *disk) journal() (lines []string) {
 	for _, op := range d.Ops() {
 		lines = append(lines, fmt.Sprintf("disk %s %x", op, sha256.Sum256(op.Data)))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A fact is a value that a client knows from what was acknowledged. Changes that were sent and not acknowledged may
-// have happened or not, until the value is read again.
+// A fact is a value that a client knows from acknowledged changes. Until the value is read again, changes that were
+// sent and not acknowledged may have happened or not.
 type fact struct {
 	want  string
 	maybe []string
@@ -25,7 +25,7 @@ func (f *fact) doubt(v string) { f.maybe = append(f.maybe, v) }
 // sure reports whether nothing is in doubt.
 func (f *fact) sure() bool { return len(f.maybe) == 0 }
 
-// read compares the value that the daemon has, which is certain from then on.
+// read compares the value that the daemon has. That value is certain from then on.
 func (f *fact) read(got string) error {
 	if got != f.want && !slices.Contains(f.maybe, got) {
 		return fmt.Errorf("got %s, want %s%s", got, f.want, either(f.maybe))
@@ -41,7 +41,7 @@ func either(maybe []string) string {
 	return ", or not acknowledged: " + strings.Join(maybe, " | ")
 }
 
-// gone is the value of what does not exist.
+// gone is the value of something that does not exist.
 const gone = "gone"
 
 // called is one call of a client.
@@ -52,15 +52,15 @@ type called struct {
 	ok     bool
 }
 
-// A session is what its client knows of it.
+// A session holds what its client knows about it.
 type session struct {
 	id      string
 	there   fact // "there" or gone
 	calls   []called
-	doubts  []called // sent since the last of calls, and not acknowledged
+	doubts  []called // calls that were sent since the last of calls, and not acknowledged
 	memory  memory
 	patched fact           // the key "patched" of the context
-	recalls map[string]int // by call, how many records there were before it
+	recalls map[string]int // number of records before each call, by call
 	known   int            // records of the history that were compared
 	settled int            // calls that have records among these
 }
@@ -71,7 +71,7 @@ type memory struct {
 	notes []string
 }
 
-// apply changes the context as a call that ended well does.
+// apply changes the context as a successful call does.
 func (s *session) apply(c called) {
 	if !c.ok {
 		return
@@ -104,7 +104,7 @@ type record struct {
 	} `json:"outcome_summary"`
 }
 
-// settle compares the history after that many records, all of it or what was not compared before, with the calls.
+// settle compares the records after the first ones, whose number is given, with the calls.
 // Calls in doubt are certain from then on.
 func (s *session) settle(records []record, after int) error {
 	calls := s.calls
@@ -153,39 +153,39 @@ func idAt(top []record, i int) string {
 	return "nothing"
 }
 
-// same reports whether the JSON is that of the arguments.
+// same reports whether the text is the JSON of the arguments.
 func same(args []any, text json.RawMessage) bool {
 	want, _ := json.Marshal(args) // numbers and texts: cannot fail
 	return string(want) == string(text)
 }
 
-// contextText returns what the context must be.
+// contextText returns the expected context as text.
 func (s *session) contextText() string {
 	notes, _ := json.Marshal(s.memory.notes) // texts: cannot fail
 	return fmt.Sprintf("count %d, notes %s", s.memory.count, notes)
 }
 
-// An example is what a person expects of add, since a generation.
+// An example is an answer that a person expects from the generations of add after a certain one.
 type example struct {
 	args    []any
 	want    int
 	from    int    // programs of later generations must answer so
-	session string // the example goes with it; "" for one that a person gave
+	session string // the example is deleted with it; "" if a person gave the example
 }
 
-// A space is what is known of a namespace.
+// A space holds what is known about a namespace.
 type space struct {
 	name   string
 	policy map[string]*fact // by field
 
 	mu        sync.Mutex
-	examples  []example       // of add, if sure; guarded by mu, as all below
+	examples  []example       // of add, if sure; guarded by mu, as are the fields below
 	unsure    bool            // examples were sent and not acknowledged
-	audits    map[string]bool // acknowledged entries that were not seen yet
+	audits    map[string]bool // acknowledged entries that have not been seen yet
 	head      entry           // the newest entry of the trail that was compared
 	undo      undoable
 	seen      map[string]bool // calls in histories
-	answers   map[string]int  // of these, those that ended well, by method
+	answers   map[string]int  // number of those that succeeded, by method
 	sequences map[string]int  // the newest acknowledged generation, by method
 	dropped   map[string]bool // sessions that were deleted, or may have been
 	sum       *sum
@@ -198,7 +198,7 @@ type sum struct {
 	got           int
 }
 
-// An entry is one of the audit trail.
+// An entry is an entry of the audit trail.
 type entry struct {
 	ID   string
 	Seq  int64
@@ -217,5 +217,5 @@ type kept struct {
 	expires time.Time
 }
 
-// expired reports whether the file may be gone by its age.
+// expired reports whether the file may have been deleted because of its age.
 func (f *kept) expired() bool { return time.Now().After(f.expires) }

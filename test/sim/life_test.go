@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // usually is the plan of a life.
 var usually = Plan{Steps: 400, Faults: 12, Checks: 8, Clients: clients, Gap: 40 * time.Second}
 
-// numberOf returns the number of a variable of the environment, or otherwise.
+// numberOf returns the number in an environment variable, or otherwise if it is empty.
 func numberOf(t *testing.T, name string, otherwise int) int {
 	text := os.Getenv(name)
 	if text == "" {
@@ -44,9 +44,9 @@ func numberOf(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// Whatever clients and people do, and whatever fails: what was acknowledged is there, once, and the rest is as it must
-// be. LIFE_SEED is the first of LIFE_SEEDS seeds; LIFE_STEPS is how many steps a life has, or a file with its steps, as
-// a failure leaves it; LIFE_TRACE is a file for the trace of the last life.
+// Whatever clients and people do, and whatever fails, acknowledged changes are there exactly once, and the rest is as
+// expected. LIFE_SEED is the first of LIFE_SEEDS seeds; LIFE_STEPS is the number of steps, or a file with the steps
+// that a failure left; LIFE_TRACE is a file for the trace of the last life.
 func TestLife(t *testing.T) {
 	seeds := 4
 	if !testing.Short() {
@@ -58,7 +58,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// liveOne lives the life of one seed. Of one that fails it leaves the steps that are needed.
+// liveOne lives the life of one seed. If it fails, liveOne writes a file with the steps that the failure needs.
 func liveOne(t *testing.T, seed uint64) {
 	steps := stepsOf(t, seed)
 	res := Live(t, seed, steps, os.Getenv("LIFE_TRACE") != "")
@@ -82,7 +82,7 @@ func liveOne(t *testing.T, seed uint64) {
 		again)
 }
 
-// A day of many calls, with faults.
+// A day of 10,000 calls with faults ends as expected.
 func TestDay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("10,000 calls")

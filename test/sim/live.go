@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// live takes the steps. Clients and people take theirs one after the other, and at the same time as each other.
+// live takes the steps. Each client and person takes its own steps in order, concurrently with the others.
 func (w *World) live(steps []Step) {
 	everyone := append([]*client{w.person}, w.clients...)
 	var living sync.WaitGroup
@@ -42,11 +42,11 @@ func (w *World) live(steps []Step) {
 	living.Wait()
 }
 
-// byClient are the steps of clients. The others are those of a person, unless they are faults.
+// byClient holds the kinds of steps that clients take. People take the others, except for faults.
 var byClient = map[Kind]bool{Open: true, Call: true, Keyed: true, HangUp: true, Patch: true, Drop: true, Upload: true,
 	Discard: true}
 
-// strike takes a step of fate, and reports whether it was one.
+// strike takes the step if it is a fault or a check, and reports whether it is.
 func (w *World) strike(s Step) bool {
 	until := time.Now().Add(time.Duration(1+s.N[0]) * 2 * time.Second)
 	switch s.Kind {

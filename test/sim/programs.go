@@ -21,12 +21,12 @@ const role = "clerk"
 
 // The methods that clients call.
 const (
-	add    = "add"    // the sum of two numbers; some of its programs are wrong
+	add    = "add"    // returns the sum of two numbers; most of its programs are wrong
 	count  = "count"  // adds to a number of the context, and returns it
 	note   = "note"   // adds a text to a list of the context, and returns its length
-	relay  = "relay"  // add, by a nested call
-	recall = "recall" // the number of records of the session before the call
-	refuse = "refuse" // an error that the program means
+	relay  = "relay"  // calls add
+	recall = "recall" // returns the number of records of the session before the call
+	refuse = "refuse" // returns an authored error
 )
 
 var methods = []string{add, count, note, relay, recall, refuse}
@@ -47,7 +47,7 @@ func programs() (all map[string]runtimetest.Run, facts map[string]report.Facts) 
 	return all, facts
 }
 
-// variants is how many programs of a kind there are.
+// variants is the number of programs of each kind.
 const variants = 8
 
 func source(method string, i int) string { return fmt.Sprintf("%s, variant %d", method, i) }
@@ -66,7 +66,7 @@ func factsOf(method string) report.Facts {
 	return f
 }
 
-// right are the programs that do as they should.
+// right holds the correct program of each method.
 var right = map[string]runtimetest.Run{add: sums(0), count: counts, note: notes, relay: relays, recall: recalls,
 	refuse: runtimetest.Raises("refused", "as it should be")}
 
@@ -125,12 +125,12 @@ func number(args []json.RawMessage, i int) (n int) {
 	return n
 }
 
-// weather is what goes wrong at the moment with the model and with programs.
+// weather holds the current troubles of the model and of programs.
 type weather struct {
 	mu                sync.Mutex
 	random            *rand.Rand
-	away, dying, slow time.Time      // until then; guarded by mu
-	tokens            map[string]int // that the model was asked, by day
+	away, dying, slow time.Time      // ends of the troubles; guarded by mu, as is tokens
+	tokens            map[string]int // of the requests to the model, by day
 }
 
 // set begins one of the troubles.
@@ -197,8 +197,8 @@ func (b *box) Status() sandbox.Status {
 	return b.Box.Status()
 }
 
-// A model writes programs: most of them are right, some of add are wrong, and some are refused by the gate. It takes
-// its time, and is away for a while.
+// A model writes programs: most programs of add are wrong, the others are right, and the gate refuses one in ten. The
+// weather delays its replies and makes it fail.
 type model struct{ *weather }
 
 // The tokens of each request.
@@ -227,7 +227,7 @@ func (m *model) Program(ctx context.Context, r provider.Request) (provider.Reply
 		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "server_error",
 			Message: "the model is away", Usage: agent.Usage{ModelRequests: 1}}
 	}
-	defer m.ask(time.Now()) // once the daemon knows: until then they are reserved
+	defer m.ask(time.Now()) // after the daemon knows the tokens, which are reserved until then
 	usage := agent.Usage{ModelRequests: 1, PromptTokens: promptTokens, CompletionTokens: completionTokens}
 	if err := m.wait(ctx, 5*time.Second); err != nil {
 		settle(provider.Bill{})

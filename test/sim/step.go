@@ -1,7 +1,7 @@
 // Package sim runs a whole daemon in one process, in a bubble of testing/synctest, on simulated parts: the listener,
 // the disk, the programs and the model are Go values, and the clock is the bubble's. A seed decides what clients and
-// people do, and what fails: the power, the disk, the model, programs, connections. A ledger holds what must be true
-// after that, and is compared with what the daemon answers whenever all is quiet and after each restart.
+// people do, and which parts fail: the power, the disk, the model, programs, connections. A ledger holds the expected
+// state, and is compared with the daemon's answers after each restart and whenever no request is running.
 //
 // The kernel, the compiler, the engines and PostgreSQL are real parts that it cannot simulate. Their tests are in
 // internal/runtime/sandbox, internal/runtime/gate and test/e2e/replicas.
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Kind is what happens in a step.
+// A Kind is the kind of a step.
 type Kind string
 
-// Steps of clients, of people, and of fate. Check waits until all is quiet, and compares.
+// Steps of clients, steps of people, and faults. Check waits until no request is running, and compares.
 const (
 	Open    Kind = "open"    // a session
 	Call    Kind = "call"    // a method of calls
@@ -47,12 +47,12 @@ const (
 	Check   Kind = "check"
 )
 
-// A Step is one thing that happens. It means the same when other steps are removed, as far as those allow.
+// A Step is one thing that happens. Its meaning does not depend on other steps, as far as possible.
 type Step struct {
-	After time.Duration // since the step before
+	After time.Duration // time since the previous step
 	Kind  Kind
-	Who   int    // the client, where one is needed
-	N     [3]int // drawn numbers from 0 to 999, for the step to use
+	Who   int    // number of the client, if the step needs one
+	N     [3]int // random numbers from 0 to 999 for the step
 }
 
 func (s Step) String() string {
@@ -74,20 +74,20 @@ func ParseSteps(text string) (steps []Step, err error) {
 	return steps, nil
 }
 
-// A Plan says how much happens in a life.
+// A Plan describes how much happens in a life.
 type Plan struct {
 	Steps   int
-	Faults  int // about as many of the steps
-	Checks  int // about as many of the steps
+	Faults  int // average number of faults among the steps
+	Checks  int // average number of checks among the steps
 	Clients int
-	Gap     time.Duration // about as long from one step to the next
+	Gap     time.Duration // average time between two steps
 }
 
-// usual are the steps that are neither faults nor checks, as often as they are drawn.
+// usual weights the steps that are neither faults nor checks.
 var usual = map[Kind]int{Call: 60, Keyed: 10, HangUp: 3, Patch: 5, Open: 3, Drop: 1, Upload: 2, Discard: 1, Judge: 3,
 	Expect: 2, Put: 1, Renew: 3, Policy: 3, Undo: 1, Make: 1, Erase: 1}
 
-// faults are what fails.
+// faults weights the faults.
 var faults = map[Kind]int{Cut: 6, Restart: 3, Full: 2, Away: 3, Dying: 2, Slow: 2, Night: 2}
 
 // Draw returns the steps of a life.

@@ -24,7 +24,7 @@ import (
 type World struct {
 	*weather
 	o       app.Options
-	fate    *rand.Rand // of power cuts
+	fate    *rand.Rand // draws power cuts
 	disk    *disk
 	wire    *apptest.Wire
 	daemon  *app.App
@@ -36,18 +36,18 @@ type World struct {
 
 	tracing bool
 	mu      sync.Mutex
-	http    *http.Client // to the daemon that serves; guarded by mu, as all below
+	http    *http.Client // reaches the daemon that serves; guarded by mu, as are the fields below
 	trace   []string
-	failure string // the first one
+	failure string // the first failure
 	tally   Tally
 }
 
-// A Tally says how much has happened.
+// A Tally counts what has happened.
 type Tally struct{ Calls, Faults, Starts, Checks int }
 
-// A Result is what became of a life.
+// A Result is the result of a life.
 type Result struct {
-	Failure string   // "" if all was as it must be
+	Failure string   // "" if everything was as expected
 	Trace   []string // what was sent, received and written, if it was asked for
 	Tally   Tally
 }
@@ -116,10 +116,10 @@ func newWorld(seed uint64, tracing bool) *World {
 	return w
 }
 
-// clients is how many clients there are.
+// clients is the number of clients.
 const clients = 8
 
-// manySteps is how many steps can wait for one client.
+// manySteps is the number of steps that can wait for one client.
 const manySteps = 1 << 12
 
 // personOf returns the person who operates in the namespace.
@@ -136,7 +136,7 @@ func newSpace(name string) *space {
 	return s
 }
 
-// fail records the first thing that is not as it must be.
+// fail records the first failure.
 func (w *World) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +145,7 @@ func (w *World) fail(format string, args ...any) {
 	}
 }
 
-// failed reports whether something is not as it must be.
+// failed reports whether a failure was recorded.
 func (w *World) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +209,7 @@ func (w *World) stop() {
 	w.end()
 }
 
-// end waits until nothing of the daemon is left.
+// end waits until the daemon's goroutines have ended.
 func (w *World) end() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -219,8 +219,8 @@ func (w *World) end() {
 	w.daemon = nil
 }
 
-// cutPower has the power go after n more operations of the disk, or syncs, or after a minute, while meanwhile goes on.
-// Then another daemon starts on what is left.
+// cutPower runs meanwhile and cuts the power after n more operations or syncs of the disk, at the latest after a
+// minute. Then another daemon starts on the disk that is left.
 func (w *World) cutPower(n int, syncs bool, meanwhile func()) {
 	went := make(chan struct{}, 1)
 	wire := w.wire

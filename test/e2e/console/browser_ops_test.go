@@ -192,7 +192,7 @@ func (p *page) settled() {
 func (p *page) click(selector string)      { p.t.Helper(); p.do("click", selector) }
 func (p *page) fill(selector, text string) { p.t.Helper(); p.do("fill", selector, text) }
 
-// downloads clicks what downloads a file, and compares the file's name and bytes.
+// downloads clicks an element that downloads a file, and compares the file's name and bytes.
 func (p *page) downloads(selector, name string, data []byte) {
 	p.t.Helper()
 	file, _ := p.do("download", selector).([]any)

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// In Firefox, too, each page shows what it is for, a call is followed, made with a file and judged, a program is
-// approved, and what a hostile page or drawing has runs nothing and loads nothing.
+// The pages work in Firefox as well: each shows its subject, a call is followed, made with a file and judged, a program
+// is approved, and hostile pages and drawings run nothing and load nothing.
 func TestOpsFirefox(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60, programNet70}})
 	m.Otherwise(rig.ProgEcho)

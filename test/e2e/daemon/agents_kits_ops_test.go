@@ -18,7 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// kits is a directory with the scripts whose packages want a newer Node.js than Debian has, and the path of that one.
+// kits returns a directory with the scripts whose packages need a newer Node.js than Debian has, and that Node.js.
 func kits(t *testing.T) (dir, node string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -36,7 +36,7 @@ func kits(t *testing.T) (dir, node string) {
 	return dir, node
 }
 
-// tokens is the option for a daemon that wants a token.
+// tokens returns the option of a daemon that requires a token.
 func tokens(t *testing.T) []string {
 	t.Helper()
 	return []string{"--auth-tokens-file", rig.WriteFile(t, "tokens", "alice "+token+"\n")}
@@ -70,8 +70,8 @@ func speak(t *testing.T, m *rig.Model, dir string, command ...string) string {
 	return said
 }
 
-// Clients of MCP that share no code with the official SDKs: mcp-go, in two versions of the protocol, and that of the AI
-// SDK.
+// Clients of MCP that share no code with the official SDKs work: mcp-go in two versions of the protocol, and the client
+// of the AI SDK.
 func TestOpsOtherClients(t *testing.T) {
 	dir, node := kits(t)
 	mcpgo := filepath.Join(t.TempDir(), "mcpgo")
@@ -97,9 +97,9 @@ func TestOpsOtherClients(t *testing.T) {
 	}
 }
 
-// MCP's conformance suite. Where it asks for a tool or resource of its reference server that recurgentd can have under
-// another name, it gets that one. Scenarios that do not apply are listed as failing, with their reasons; one that
-// passes all the same fails the test.
+// The daemon passes MCP's conformance suite. A proxy replaces the names of tools and resources of the reference server
+// with names that recurgentd can have. Scenarios that do not apply are listed as failing, with their reasons; a listed
+// one that passes fails the test.
 func TestOpsConformance(t *testing.T) {
 	dir, node := kits(t)
 	fails := rig.Program("\tif len(call.Kwargs) == 0 {\n" +
@@ -123,7 +123,7 @@ func TestOpsConformance(t *testing.T) {
 		"--suite", "all", "--expected-failures", "conformance.yaml")
 }
 
-// renamed is the address of a proxy of a server that replaces texts in the requests.
+// renamed returns the address of a proxy of the server that replaces texts in the requests.
 func renamed(t *testing.T, server string, names *strings.Replacer) string {
 	t.Helper()
 	to, err := url.Parse(server)

@@ -56,7 +56,7 @@ func TestMCPForgeOutlivesItsClient(t *testing.T) {
 	}
 	m.Release()
 	for _, id := range ids {
-		var view object // of the replica that says so: another may not have learned it yet
+		var view object // from the replica that reports it: another one may not know it yet
 		rig.Until(t, "the call ends", func() bool {
 			view = d.Get("/v1/calls/" + id)
 			return view["outcome_status"] != "running"

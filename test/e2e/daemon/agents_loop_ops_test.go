@@ -71,7 +71,7 @@ func (c *chooser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer(pick, strings.Join(results, " | ")))
 }
 
-// look keeps the names of tools. Callers hold c.mu.
+// look records the names of tools. Callers hold c.mu.
 func (c *chooser) look(tools []offer) {
 	for _, tool := range tools {
 		if tool.Function != nil {
@@ -84,7 +84,7 @@ func (c *chooser) look(tools []offer) {
 	}
 }
 
-// chatAnswer is a chat completion that picks a tool, or has the text where pick is nil.
+// chatAnswer returns a chat completion that picks a tool, or has the text if pick is nil.
 func chatAnswer(pick *[2]string, text string) any {
 	message, finish := object{"role": "assistant", "content": text}, "stop"
 	if pick != nil {
@@ -94,7 +94,7 @@ func chatAnswer(pick *[2]string, text string) any {
 	return object{"choices": []any{object{"index": 0, "message": message, "finish_reason": finish}}}
 }
 
-// responsesAnswer is a response that picks a tool, or has the text where pick is nil.
+// responsesAnswer returns a response that picks a tool, or has the text if pick is nil.
 func responsesAnswer(pick *[2]string, text string) any {
 	item := object{"type": "message", "role": "assistant", "content": []any{object{"type": "output_text", "text": text}}}
 	if pick != nil {

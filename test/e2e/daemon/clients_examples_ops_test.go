@@ -75,8 +75,8 @@ func TestOpsExamples(t *testing.T) {
 	}
 }
 
-// generateTypes writes the types that openapi-typescript makes of the document into a directory, and gives it the
-// packages of the TypeScript example.
+// generateTypes writes the types that openapi-typescript generates from the document to a directory, and links the
+// packages of the TypeScript example there.
 func generateTypes(t *testing.T, dir string) {
 	t.Helper()
 	packages := rig.Root() + "/.cache/npm-typescript/node_modules"

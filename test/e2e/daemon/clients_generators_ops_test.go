@@ -23,8 +23,8 @@ func copied(t *testing.T) string {
 
 const openAPI = "api/openapi.yaml"
 
-// Generators of clients take the document as it is, their code compiles, and by it a call with a keyword argument gets
-// its value, and a session shows the context that it began with.
+// Generators of clients take the document as it is, and their code compiles. With it a call with a keyword argument
+// returns its value, and a session shows the context that it began with.
 func TestOpsGeneratorsForGo(t *testing.T) {
 	dir := filepath.Join(copied(t), "go")
 	document := filepath.Join(rig.Root(), openAPI)

@@ -137,7 +137,7 @@ func TestOpsLostConnection(t *testing.T) {
 	}
 }
 
-// Requests of the client for Python follow each other over one connection.
+// The client for Python sends successive requests over one connection.
 func TestOpsKeptConnections(t *testing.T) {
 	d := rig.Start(t, nil)
 	c := newCutter(t, d, "nothing is cut")

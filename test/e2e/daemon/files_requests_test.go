@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/test/e2e/rig"
 )
 
-// progSize answers with the number of a file's bytes, and so much more; first comes before.
+// progSize returns a program that answers with the number of a file's bytes plus more. It begins with the line first.
 func progSize(first string, more int) string {
 	return rig.Program(first + fmt.Sprintf(`	data, err := call.ReadFile(call.Arg(0, "file"))
 	if err != nil {
@@ -18,8 +18,8 @@ func progSize(first string, more int) string {
 	return len(data) + %d, nil`, more))
 }
 
-// A model sees the files of a call not only when it writes the first program: also when it repairs one, writes another
-// one for a person, corrects one, and looks at one for a changed purpose.
+// A model sees the files of a call when it writes the first program, repairs one, writes another one for a person,
+// corrects one, and reviews one for a changed purpose.
 func TestFilesInLaterRequests(t *testing.T) {
 	t.Parallel()
 	const text = "user;password\nann;geheim123\n"

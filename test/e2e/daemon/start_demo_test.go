@@ -8,8 +8,8 @@ import (
 )
 
 // The demo's programs declare what they take. A call that does not fit is refused before the program runs, whether a
-// program is there or its first call brings it, and however often it comes. It leaves program and MCP's list of tools
-// as they are.
+// program is there or its first call brings it, and however often it comes. It changes neither the program nor MCP's
+// list of tools.
 func TestDemoRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)

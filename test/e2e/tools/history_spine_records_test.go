@@ -66,7 +66,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// logByCall is the call log by id. No call appears twice.
+// logByCall returns the call log by id. No call appears twice.
 func logByCall(d *rig.Daemon) map[string]map[string]any {
 	d.T.Helper()
 	logged := map[string]map[string]any{}
