@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	// and nothing imports it
 	"test": {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest",
 		"internal/runtime"},
-	// a daemon on simulated parts, as a value
+	// runs a daemon on simulated parts
 	"test/sim": {"internal/app", "internal/store/disk/vfs", "internal/access", "internal/runtime",
 		"internal/agent"},
 	"internal/app": {"internal/seal", "internal/beneath", "api", "internal/api",

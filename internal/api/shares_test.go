@@ -57,7 +57,7 @@ type heldCalls struct {
 	ends  map[string]chan struct{}           // guarded by mu
 	done  map[string]chan runtime.CallResult // guarded by mu
 	deaf  chan struct{}                      // closed when streams may listen; nil: they may at once
-	stays bool                               // calls go on without their clients
+	stays bool                               // whether calls go on without their clients
 }
 
 func (h *heldCalls) begin(method string) chan struct{} {

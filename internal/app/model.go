@@ -255,8 +255,8 @@ func (s *services) CheckModel(ctx context.Context, owner string) (provider.Check
 }
 
 // demoRecording is the recording that replay uses if none is named. It contains recorded replies of a real model, and
-// hand-written ones for the examples in the documentation. The recorded ones are from before models declared what a
-// program takes: their programs are as recorded, their declarations are written by hand.
+// hand-written ones for the examples in the documentation. The recorded programs are older than
+// declarations of parameters, so their declarations are written by hand.
 //
 //go:embed demo.jsonl
 var demoRecording []byte

@@ -38,7 +38,7 @@ type parts struct {
 	options   Options
 	memory    store.Store
 	box       sandbox.Sandbox
-	pool      *sandbox.Pool // box, if it consists of processes; else nil
+	pool      *sandbox.Pool // the box if it consists of processes, otherwise nil
 	model     provider.Provider
 	server    *provider.OpenAI // OpenAI-compatible server behind model; nil if there is none
 	metrics   *telemetry.Metrics

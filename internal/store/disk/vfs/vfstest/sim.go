@@ -29,7 +29,7 @@ type FS struct {
 	mu    sync.Mutex
 	ops   []Op
 	names map[string]*inode // files
-	files map[int]*inode    // those of names, by id
+	files map[int]*inode    // the named files, by id
 	dirs  map[string]bool
 	held  bool // the lock of Lock
 	inode int  // id of the latest file
@@ -129,7 +129,7 @@ func (f *FS) link(name string, x *inode) {
 	f.names[name], f.files[x.id] = x, x
 }
 
-// unlink removes a name, if there is one.
+// unlink removes a name if it exists.
 func (f *FS) unlink(name string) {
 	if x := f.names[name]; x != nil {
 		delete(f.names, name)
