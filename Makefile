@@ -16,7 +16,7 @@ KNOWN := go1.26.8 go1.27.2
 PACKAGES := ./...
 TIMEOUT  := 25m
 
-# The packages of a call's way. The tests of all stand in internal/runtime for the most part.
+# The packages that a call passes through. Most of their tests are in internal/runtime.
 PHASES := attempt call classify env equal forge judge lifetime programs proof selection turns
 HEART  := ./internal/runtime $(addprefix ./internal/runtime/,$(PHASES))
 EMPTY  :=
@@ -30,7 +30,7 @@ RACED := $(addprefix ./internal/,runtime runtime/forge runtime/lifetime runtime/
 RACED_NOT := ^TestStore$$/^tiny$$|^Test(DocsPage|LargeBodiesAreBounded|UnreadRepliesAreBounded|Crash.*|.*(Faults|PowerCut|Erasure)|FaultInBatch|CorruptFiles|VerifyAndRepair|.*Export.*|Import.*|TornLogs|Damaged.*|DirectoryInTheWay|AuditReadsTheSameOfALongTrail|SchemaVersions|StrictFormsAreReadBack|Shapes.*|MaskerCuts|ScopesAndDocumentAgree)$$
 
 # What .ci/run runs of the suites that need more than Go: the conformance suite and five smokes on a PostgreSQL, a page of the console, and a smoke
-# of each kind of client: of MCP, of the OpenAI form, generated from the document, ours for Python and TypeScript, Prometheus.
+# of each kind of client: of MCP, of the OpenAI format, generated from the document, our own for Python and TypeScript, Prometheus.
 SMOKES_POSTGRES := ^(TestStore|TestTwoStoresCount|TestCopiesAreTheSame|TestOrder|TestStoresMove|TestNoStoreIsMadeByReading)$$
 SMOKES_OPS      := ^(TestOpsFreshDaemon|TestOpsInspector|TestOpsAgentLoop|TestOpsTypeScriptExample|TestOpsKeptConnections|TestOpsTypeScriptClient|TestOpsMetricsPassPromtool)$$
 
