@@ -156,7 +156,7 @@ func TestEngineGoWithoutCompiler(t *testing.T) {
 	dir := t.TempDir()
 	env := append(rig.Environment(dir), "PATH="+dir)
 	_, errs, code := rig.Run(t, env, "serve", "--engine=go", "--listen", "127.0.0.1:0")
-	if code != 2 || !strings.Contains(errs, "engine: go compiles programs") ||
+	if code != 2 || !strings.Contains(errs, "engine: go cannot compile programs here") ||
 		!strings.Contains(errs, "no go command on PATH") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}

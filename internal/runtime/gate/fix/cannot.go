@@ -13,7 +13,8 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	if x == nil {
 		return false
 	}
-	if c, ok := m.parents[x].(*ast.CallExpr); ok {
+	c, argument := m.parents[x].(*ast.CallExpr)
+	if argument {
 		if s, ok := c.Fun.(*ast.SelectorExpr); ok {
 			switch owner, name := m.hostMember(s); {
 			case owner == "Call" && name == "Arg" && constantText(x) != "":
@@ -26,26 +27,31 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	if m.commaOK(x) {
 		return false
 	}
-	if to := m.wanted(x); to != nil && m.orderResult(x, to) || m.droppedCharacter(x) || m.literalResult(x) ||
-		m.setBehind(x) {
-		return true
-	}
-	if c, ok := m.parents[x].(*ast.CallExpr); ok && m.comparator(c) || m.sequenceAsList(x) {
-		return true
-	}
-	if as, ok := m.parents[x].(*ast.AssignStmt); ok && len(as.Lhs) == 1 && isFloat(m.Info.TypeOf(x)) &&
-		m.variable(as.Lhs[0]) != nil && m.fractional(m.variable(as.Lhs[0])) {
-		return true
-	}
-	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) ||
-		m.reversedOrder(c)) {
-		return true
-	}
-	if m.readNumber(x) || m.ascii(x) || m.digitText(x) || m.spreadList(x) || m.swapped(x) || m.roundedQuotient(x) {
-		return true
-	}
 	to := m.wanted(x)
-	return to != nil && m.convert(x, to)
+	return m.otherValue(x, to) || argument && m.comparator(c) || m.sequenceAsList(x) || m.holdsFraction(x) ||
+		argument && m.otherArguments(c, x) || m.otherForm(x) || to != nil && m.convert(x, to)
+}
+
+// otherValue repairs an expression that is another one than was meant, as its place shows.
+func (m *fixer) otherValue(x ast.Expr, to types.Type) bool {
+	return to != nil && m.orderResult(x, to) || m.droppedCharacter(x) || m.literalResult(x) || m.setBehind(x)
+}
+
+// holdsFraction gives the type float64 to a variable that is set to a fraction.
+func (m *fixer) holdsFraction(x ast.Expr) bool {
+	as, ok := m.parents[x].(*ast.AssignStmt)
+	return ok && len(as.Lhs) == 1 && isFloat(m.Info.TypeOf(x)) && m.variable(as.Lhs[0]) != nil &&
+		m.fractional(m.variable(as.Lhs[0]))
+}
+
+// otherArguments repairs a call of a library whose arguments it does not take so.
+func (m *fixer) otherArguments(c *ast.CallExpr, x ast.Expr) bool {
+	return m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) || m.reversedOrder(c)
+}
+
+// otherForm repairs a value that is of the right meaning in another form.
+func (m *fixer) otherForm(x ast.Expr) bool {
+	return m.readNumber(x) || m.ascii(x) || m.digitText(x) || m.spreadList(x) || m.swapped(x) || m.roundedQuotient(x)
 }
 
 // noted gives call.Log of values a format for them.

@@ -265,10 +265,7 @@ var Verbs = lazy.Regexp(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 func (m *fixer) fits(x ast.Expr, format, verb string) {
 	t := m.Info.TypeOf(x)
 	switch {
-	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
-	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) &&
-		m.convert(x, types.Typ[types.Int]),
-		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
+	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil || m.fitsAs(x, t, verb):
 	case strings.Contains("bxX", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.Info.Types[x].Value == nil:
 		if from := m.origin(x); from != 0 && from&ofProgram == 0 {
 			m.convert(x, types.Typ[types.Int])
@@ -285,6 +282,19 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case verb == "s" && isKind(t, types.IsNumeric) && !isNamed(t):
 		m.name(x, clip(m.text(x))+" is a number, and %s is for texts: write %v")
 	}
+}
+
+// fitsAs converts a number of the other kind than the verb is for.
+func (m *fixer) fitsAs(x ast.Expr, t types.Type, verb string) bool {
+	switch {
+	case isNamed(t):
+		return false
+	case strings.Contains("dco", verb) && isBasic(t, types.Float64):
+		return m.convert(x, types.Typ[types.Int])
+	case strings.Contains("fFeEgG", verb) && isWhole(t):
+		return m.convert(x, types.Typ[types.Float64])
+	}
+	return false
 }
 
 // isFailure reports whether a node creates an error. Whatever its message looks like, it must not fail in another way.
