@@ -2,7 +2,6 @@ package forge
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -15,7 +14,7 @@ func (w *Writer) fixTerms(d agent.Declaration) report.Terms {
 	t := report.Terms{Method: w.Method, Null: aboutNull(string(d.Returns))}
 	if k := w.Terms.Contract; k != nil {
 		t.Returns, t.Required = returnedType(k.Deliverable), required(k.Deliverable)
-		t.Words, t.Keys = words(k.Purpose)
+		t.Keys = keys(k.Purpose)
 		t.Null = t.Null || aboutNull(k.Purpose) || aboutNull(string(k.Deliverable)) || aboutNull(string(k.Acceptance))
 	}
 	if t.Returns == "" {
@@ -44,14 +43,12 @@ var (
 	listed = lazy.Regexp(`\{[^{}]*\}`)
 )
 
-// words returns the words of a purpose, and the words that it lists in braces, as in {name, hours}.
-func words(purpose string) (all, keys []string) {
-	purpose = agent.Clip(purpose, 4000)
-	for _, list := range listed().FindAllString(purpose, -1) {
-		keys = append(keys, word().FindAllString(list, -1)...)
+// keys returns the words that a purpose lists in braces, as in {name, hours}.
+func keys(purpose string) (list []string) {
+	for _, in := range listed().FindAllString(agent.Clip(purpose, 4000), -1) {
+		list = append(list, word().FindAllString(in, -1)...)
 	}
-	all = slices.DeleteFunc(word().FindAllString(purpose, -1), func(w string) bool { return len(w) == 1 })
-	return append(all, keys...), keys // a letter alone is an article as a rule
+	return list
 }
 
 // required returns the members that a schema requires of an object.

@@ -4,18 +4,20 @@ import (
 	"go/ast"
 	"go/types"
 	"strings"
+	"sync"
 )
 
 // functionValues calls a function or method without parameters that stands where its result is printed or stored in a
 // value of any type, as in fmt.Sprint(t.Hour). It reports functions that it cannot call.
 func (m *fixer) functionValues() {
+	asserted := sync.OnceValue(m.assertsFunctions)
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		x, ok := n.(ast.Expr)
 		if !ok {
 			return true
 		}
 		sig, ok := m.Info.TypeOf(x).(*types.Signature)
-		if _, literal := x.(*ast.FuncLit); !ok || literal || !m.asValue(x) {
+		if _, literal := x.(*ast.FuncLit); !ok || literal || m.checker.Spent() || !m.asValue(x, asserted) {
 			return true
 		}
 		switch {
@@ -30,20 +32,20 @@ func (m *fixer) functionValues() {
 }
 
 // asValue reports whether a function makes no sense in the place of an expression: it is printed, or a member of any
-// type.
-func (m *fixer) asValue(x ast.Expr) bool {
+// type of a program that asserts no functions.
+func (m *fixer) asValue(x ast.Expr, asserted func() bool) bool {
 	switch p := m.parents[x].(type) {
 	case *ast.CallExpr:
 		return p.Fun != x && m.prints(p)
 	case *ast.KeyValueExpr:
-		return p.Value == x && isEmptyInterface(m.memberType(p, x)) && !m.assertsFunctions()
+		return p.Value == x && isEmptyInterface(m.memberType(p, x)) && !asserted()
 	case *ast.CompositeLit:
-		return p.Type != x && isEmptyInterface(m.elementType(p, x)) && !m.assertsFunctions()
+		return p.Type != x && isEmptyInterface(m.elementType(p, x)) && !asserted()
 	case *ast.AssignStmt:
 		if _, member := p.Lhs[0].(*ast.IndexExpr); !member || len(p.Lhs) != 1 || p.Rhs[0] != x {
 			return false
 		}
-		return isEmptyInterface(m.Info.TypeOf(p.Lhs[0])) && !m.assertsFunctions()
+		return isEmptyInterface(m.Info.TypeOf(p.Lhs[0])) && !asserted()
 	}
 	return false
 }

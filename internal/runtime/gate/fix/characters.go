@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// counts reports whether an int is a count or a digit, and so no character's number: a length, a remainder of a small
-// number, or a variable that only starts at a small number and is counted up.
+// counts reports whether an int is a length or a digit, or a variable that is set to one once. A variable that is
+// counted up may go over the characters.
 func (m *fixer) counts(x ast.Expr) bool {
 	switch e := ast.Unparen(x).(type) {
 	case *ast.CallExpr:
@@ -21,15 +21,12 @@ func (m *fixer) counts(x ast.Expr) bool {
 			return false
 		}
 		n, exact := constant.Int64Val(by)
-		return exact && n > 0 && n <= 36
+		return exact && n > 0 && n <= 10
 	}
 	v := m.variable(x)
 	def, value := m.definition(v)
 	if v == nil || def == nil || !isBasic(v.Type(), types.Int) {
 		return false
-	}
-	if small(value) {
-		return m.countedUp(v)
 	}
 	_, isRem := ast.Unparen(value).(*ast.BinaryExpr)
 	return value != nil && m.setOnce(v, def) && (isRem || isLength(value)) && m.counts(value)
@@ -40,40 +37,11 @@ func isLength(x ast.Expr) bool {
 	return ok && isName(c.Fun, "len")
 }
 
-// small reports whether a value is the literal 0 or 1, or none is given.
-func small(x ast.Expr) bool { return x == nil || isNumber(x, "0") || isNumber(x, "1") }
-
-// countedUp reports whether a variable is set to 0 or 1 and counted up, and nothing else.
-func (m *fixer) countedUp(v *types.Var) bool {
-	stepped := false
-	for _, id := range m.usesOf(v) {
-		switch p := m.parents[id].(type) {
-		case *ast.IncDecStmt:
-			stepped = true
-		case *ast.UnaryExpr:
-			if p.Op == token.AND {
-				return false
-			}
-		case *ast.AssignStmt:
-			for i, l := range p.Lhs {
-				if l != ast.Expr(id) {
-					continue
-				}
-				if len(p.Lhs) != len(p.Rhs) || !small(p.Rhs[i]) {
-					return false
-				}
-				stepped = stepped || p.Tok == token.ADD_ASSIGN
-			}
-		}
-	}
-	return stepped
-}
-
-// textOfCounts writes string(count) of an int that counts as strconv.Itoa(count): no count is a character's number.
+// textOfCounts writes string(n) of a length or a digit as strconv.Itoa(n).
 func (m *fixer) textOfCounts() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
-		if ok && len(c.Args) == 1 && isName(c.Fun, "string") && m.Info.Types[c.Fun].IsType() &&
+		if ok && !m.checker.Spent() && len(c.Args) == 1 && isName(c.Fun, "string") && m.Info.Types[c.Fun].IsType() &&
 			isBasic(m.Info.TypeOf(c.Args[0]), types.Int) && m.Info.Types[c.Args[0]].Value == nil &&
 			m.counts(c.Args[0]) {
 			m.fix("the text of a number is strconv.Itoa", m.replace(c.Fun, "strconv.Itoa"))

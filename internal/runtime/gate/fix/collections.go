@@ -69,16 +69,18 @@ const (
 	return string(list)
 }`
 	paddedLeft = `func paddedLeft(s string, width int, with string) string {
-	for with != "" && len([]rune(s)) < width {
-		s = with + s
+	n, part := width-len([]rune(s)), []rune(with)
+	if n <= 0 || len(part) == 0 {
+		return s
 	}
-	return s
+	return string([]rune(strings.Repeat(with, n/len(part)+1))[:n]) + s
 }`
 	paddedRight = `func paddedRight(s string, width int, with string) string {
-	for with != "" && len([]rune(s)) < width {
-		s += with
+	n, part := width-len([]rune(s)), []rune(with)
+	if n <= 0 || len(part) == 0 {
+		return s
 	}
-	return s
+	return s + string([]rune(strings.Repeat(with, n/len(part)+1))[:n])
 }`
 	partOfText = `func partOfText(s string, from, to int) string {
 	list := []rune(s)

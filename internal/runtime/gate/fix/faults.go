@@ -41,7 +41,6 @@ func (m *fixer) faults() {
 	m.hiddenVariables()
 	m.leftOut()
 	m.characters()
-	m.unnamed()
 	m.unreadErrors()
 	m.unflushed()
 	m.hiddenFields()

@@ -2,7 +2,6 @@ package fix
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -21,9 +20,6 @@ func (m *fixer) layouts() {
 		if !ok || len(c.Args) == 0 || m.checker.Spent() || !m.takesLayout(c) {
 			return true
 		}
-		if m.layoutLast(c) {
-			return true
-		}
 		lit := m.literal(c.Args[0])
 		if lit == nil {
 			return true
@@ -35,21 +31,6 @@ func (m *fixer) layouts() {
 		return true
 	})
 }
-
-// layoutLast puts the layout first where time.Parse is given it after a text that is not a layout of the program.
-func (m *fixer) layoutLast(c *ast.CallExpr) bool {
-	if m.callee(c) != "time.Parse" || len(c.Args) != 2 || m.Info.Types[c.Args[0]].Value != nil ||
-		m.origin(c.Args[0]) != ofArguments {
-		return false
-	}
-	layout := valueOf(m.Info.Types[c.Args[1]])
-	return layout.Kind() == constant.String && isLayout().MatchString(constant.StringVal(layout)) &&
-		m.fix("the layout comes first", m.replace(c.Args[0], m.text(c.Args[1])),
-			m.replace(c.Args[1], m.text(c.Args[0])))
-}
-
-// isLayout matches Go's layouts of dates and times, and those of other languages.
-var isLayout = lazy.Regexp(`2006|15:04|YYYY|yyyy|%Y`)
 
 // takesLayout reports whether the first argument of a call is the layout of a time.
 func (m *fixer) takesLayout(c *ast.CallExpr) bool {

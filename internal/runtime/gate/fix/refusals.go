@@ -17,7 +17,6 @@ func (m *fixer) refusals() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 {
 			m.namedType(r)
-			m.wrongInput(r)
 		}
 		a, ok := n.(*ast.TypeAssertExpr)
 		if !ok || m.checker.Spent() || a.Type == nil || !m.commaOK(a) || m.origin(m.unhelped(a.X)) != ofArguments {
@@ -102,53 +101,6 @@ func (m *fixer) refusedInput(b *ast.BlockStmt) {
 		return
 	}
 	m.useHost("a wrong argument is invalid_input", m.replace(c, `recurgent.Fail("invalid_input", `+list+")"))
-}
-
-// aboutInput matches messages that find fault with what a program was given.
-var aboutInput = lazy.Regexp(`(?i)^(?:invalid|missing|empty|bad|malformed)\b|\b(?:must|required|cannot be|can't be|is invalid|is empty|should be)\b`)
-
-// wrongInput makes an error that Run returns a failure of type invalid_input where its message finds fault with the
-// input, and the program has no other source than its arguments.
-func (m *fixer) wrongInput(r *ast.ReturnStmt) {
-	if _, run := m.resultsOf(r); !run || !m.onlyArguments() {
-		return
-	}
-	c, ok := ast.Unparen(r.Results[1]).(*ast.CallExpr)
-	if !ok || len(c.Args) == 0 || c.Ellipsis.IsValid() || !aboutInput().MatchString(firstText(c.Args[0])) ||
-		typed().MatchString(constantText(c.Args[0])) {
-		return
-	}
-	list := m.src[m.offset(c.Args[0].Pos()):m.offset(c.Args[len(c.Args)-1].End())]
-	switch fun := m.callee(c); {
-	case fun == "errors.New":
-	case fun == "fmt.Errorf" && constantText(c.Args[0]) != "":
-		list = "fmt.Sprintf(" + strings.Replace(list, "%w", "%v", 1) + ")"
-	default:
-		return
-	}
-	m.useHost("wrong input is invalid_input", m.replace(c, `recurgent.Fail("invalid_input", `+list+")"))
-}
-
-// firstText returns the text that an expression begins with, or "".
-func firstText(x ast.Expr) string {
-	if b, ok := ast.Unparen(x).(*ast.BinaryExpr); ok {
-		return firstText(b.X)
-	}
-	return constantText(x)
-}
-
-// onlyArguments reports whether the program uses nothing of the call but its arguments.
-func (m *fixer) onlyArguments() bool {
-	only := true
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok {
-			owner, name := m.hostMember(s)
-			only = only && (owner == "" || slices.Contains([]string{"CallArg", "CallArgs", "CallKwargs", "CallBind",
-				"CallLog"}, owner+name))
-		}
-		return only
-	})
-	return only
 }
 
 // typed matches a message that starts with an error type or consists of one.

@@ -46,32 +46,6 @@ func (m *fixer) characters() {
 	})
 }
 
-// unnamed reports weekdays, months and durations that Run returns, which JSON has as numbers.
-func (m *fixer) unnamed() {
-	m.returned(func(x ast.Expr) {
-		m.unnamedValue(x)
-		if object, ok := ast.Unparen(x).(*ast.CompositeLit); ok {
-			for _, el := range object.Elts {
-				if kv, ok := el.(*ast.KeyValueExpr); ok {
-					m.unnamedValue(kv.Value)
-				}
-			}
-		}
-	})
-}
-
-func (m *fixer) unnamedValue(x ast.Expr) {
-	text := clip(m.text(x))
-	switch t := m.Info.TypeOf(x); {
-	case m.Info.Types[x].Value != nil:
-	case isCalendar(t):
-		m.name(x, text+" is a number in JSON: "+text+".String() is its name, int("+text+") the number")
-	case isDuration(t):
-		m.name(x, text+" is a number of nanoseconds in JSON: int("+text+".Seconds()) is the seconds, "+text+
-			".String() the text")
-	}
-}
-
 // bytesOfText reports whether an expression is a string, its bytes, or a variable set to those. Other bytes are
 // numbers.
 func (m *fixer) bytesOfText(x ast.Expr) bool {

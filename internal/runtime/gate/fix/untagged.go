@@ -6,17 +6,21 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
 // untagged gives the fields of structs that Run returns the keys that the purpose lists for them. JSON would show them
-// as Go spells them. It reports a field that the purpose spells otherwise where it does not list all of a struct.
+// as Go spells them. It leaves a struct alone unless the purpose lists all of its fields, and all structs if the
+// deliverable requires other keys.
 func (m *fixer) untagged() {
-	if len(m.terms.Words) == 0 {
+	if len(m.terms.Keys) == 0 || slices.ContainsFunc(m.terms.Required,
+		func(key string) bool { return !slices.Contains(m.terms.Keys, key) }) {
 		return
 	}
 	m.returned(func(x ast.Expr) {
 		m.untaggedIn(x, m.Info.TypeOf(x), map[types.Type]bool{})
-		if object, ok := ast.Unparen(x).(*ast.CompositeLit); ok {
+		if object, ok := ast.Unparen(x).(*ast.CompositeLit); ok && !isStruct(m.Info.TypeOf(x)) {
 			for _, el := range object.Elts {
 				if kv, ok := el.(*ast.KeyValueExpr); ok {
 					el = kv.Value
@@ -27,9 +31,9 @@ func (m *fixer) untagged() {
 	})
 }
 
-// untaggedIn looks at the structs of the program within the type of an expression.
+// untaggedIn looks at the structs of the program that JSON shows within the type of an expression.
 func (m *fixer) untaggedIn(x ast.Expr, t types.Type, seen map[types.Type]bool) {
-	if t == nil || seen[t] {
+	if t == nil || seen[t] || m.checker.Spent() {
 		return
 	}
 	seen[t] = true
@@ -42,40 +46,133 @@ func (m *fixer) untaggedIn(x ast.Expr, t types.Type, seen map[types.Type]bool) {
 			methods.Lookup(nil, "MarshalJSON") != nil || methods.Lookup(nil, "MarshalText") != nil {
 			return
 		}
-		m.untaggedStruct(x, t, u)
-		for f := range u.Fields() {
-			m.untaggedIn(x, f.Type(), seen)
+		if names := untaggedFields(u, m.terms.Keys); len(names) > 0 && !m.usesKeys(t) {
+			m.untaggedStruct(x, t, names)
+		}
+		for i := range u.NumFields() {
+			if isShown(u, i) {
+				m.untaggedIn(x, u.Field(i).Type(), seen)
+			}
 		}
 	}
 }
 
-// untaggedStruct tags the fields of one struct, or reports the first that the purpose spells otherwise.
-func (m *fixer) untaggedStruct(x ast.Expr, t types.Type, u *types.Struct) {
-	names, listed := map[string]string{}, true
-	var first *types.Var
+func isStruct(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	_, ok := t.Underlying().(*types.Struct)
+	return ok
+}
+
+// isShown reports whether JSON shows a field of a struct.
+func isShown(u *types.Struct, i int) bool {
+	return (u.Field(i).Exported() || u.Field(i).Embedded()) && reflect.StructTag(u.Tag(i)).Get("json") != "-"
+}
+
+// untaggedFields returns the keys of the fields without tags. It returns nil if JSON shows a field that is not listed
+// otherwise, or two with one key.
+func untaggedFields(u *types.Struct, listed []string) map[string]string {
+	names, keys := map[string]string{}, map[string]bool{}
 	for i := range u.NumFields() {
-		f := u.Field(i)
-		if reflect.StructTag(u.Tag(i)).Get("json") != "" || !f.Exported() || f.Embedded() {
+		if !isShown(u, i) {
 			continue
 		}
-		names[f.Name()] = spelled(f.Name(), m.terms.Keys)
-		listed = listed && names[f.Name()] != "" && u.Tag(i) == ""
-		if first == nil && spelled(f.Name(), m.terms.Words) != "" {
-			first = f
+		f := u.Field(i)
+		key, _, _ := strings.Cut(reflect.StructTag(u.Tag(i)).Get("json"), ",")
+		if u.Tag(i) == "" {
+			key = spelled(f.Name(), listed)
+			names[f.Name()] = key
 		}
+		if f.Embedded() || keys[key] || !slices.Contains(listed, key) {
+			return nil
+		}
+		keys[key] = true
 	}
-	if first == nil {
-		return
-	}
-	if name, ok := m.definedType(t); ok && listed {
+	return names
+}
+
+// untaggedStruct tags the fields of a struct that has a name, and reports any other.
+func (m *fixer) untaggedStruct(x ast.Expr, t types.Type, names map[string]string) {
+	if name, ok := m.definedType(t); ok {
 		if st := m.structOf(name); st != nil {
 			m.tag(st, names)
+		}
+		return
+	}
+	u := t.Underlying().(*types.Struct)
+	for f := range u.Fields() {
+		if key := names[f.Name()]; key != "" {
+			m.name(x, "JSON shows the field "+f.Name()+" as "+f.Name()+
+				": give each field the key that the purpose names: "+f.Name()+" "+m.typeText(f.Type())+
+				" `json:\""+key+"\"`")
 			return
 		}
 	}
-	m.name(x, "JSON shows the field "+first.Name()+" as "+first.Name()+
-		": give each field the key that the purpose names: "+first.Name()+" "+m.typeText(first.Type())+" `json:\""+
-		spelled(first.Name(), m.terms.Words)+"\"`")
+}
+
+// coding matches functions that read values from JSON or write them.
+var coding = lazy.Regexp(`^(?:Bind|Unmarshal|Marshal|Decode|Encode)`)
+
+// usesKeys reports whether the program may read values of a type from JSON, or show them to others than the caller.
+// Tags would change the keys there, too.
+func (m *fixer) usesKeys(t types.Type) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || found {
+			return !found
+		}
+		owner, name := m.hostMember(s)
+		if !coding().MatchString(s.Sel.Name) && owner != "Call" {
+			return true
+		}
+		c, called := m.parents[s].(*ast.CallExpr)
+		if !called || c.Fun != s {
+			found = owner != "Call" || name == "Context"
+			return !found
+		}
+		for _, a := range c.Args {
+			found = found || !m.isPlainJSON(s, a) && mayHold(m.Info.TypeOf(a), t, map[types.Type]bool{})
+		}
+		return !found
+	})
+	return found
+}
+
+// plainJSON matches the types of objects and lists that JSON fills with values of no type of the program.
+var plainJSON = lazy.Regexp(`^\*(?:\[\])?(?:map\[string\]any|\[\]any)$`)
+
+// isPlainJSON reports whether JSON is read into an object or a list without a type of the program.
+func (m *fixer) isPlainJSON(s *ast.SelectorExpr, into ast.Expr) bool {
+	name := s.Sel.Name
+	t := m.Info.TypeOf(into)
+	return t != nil && !strings.HasPrefix(name, "Marshal") && !strings.HasPrefix(name, "Encode") &&
+		plainJSON().MatchString(types.TypeString(t, nil))
+}
+
+// mayHold reports whether a value of the type of may contain one of the type t.
+func mayHold(of, t types.Type, seen map[types.Type]bool) bool {
+	if of == nil || types.Identical(of, t) {
+		return true
+	}
+	if seen[of] {
+		return false
+	}
+	seen[of] = true
+	switch u := of.Underlying().(type) {
+	case *types.Interface:
+		return true
+	case interface{ Elem() types.Type }:
+		return mayHold(u.Elem(), t, seen)
+	case *types.Struct:
+		for f := range u.Fields() {
+			if mayHold(f.Type(), t, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // spelled returns the word that is the name of a field apart from case and underscores, or "" if there is none or the

@@ -91,9 +91,7 @@ type Terms struct {
 	// unknown or may be null.
 	Returns  string   `json:"returns,omitempty"`
 	Required []string `json:"required,omitempty"` // members that the deliverable requires of the object
-
-	Words []string `json:"words,omitempty"` // of the purpose
-	Keys  []string `json:"keys,omitempty"`  // words that the purpose lists in braces
+	Keys     []string `json:"keys,omitempty"`     // words that the purpose lists in braces
 }
 
 // A Parameter is a parameter that a program's author has declared.
