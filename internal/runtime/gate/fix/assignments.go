@@ -33,7 +33,7 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 		}
 		return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
 	case match[1] == "2" && match[2] == "3" && m.callee(call) == "strings.Cut":
-		return m.fix("strings.Cut says whether it found the separator, too", m.after(as.Lhs[1], ", _"))
+		return m.cutParts(as)
 	case match[1] == "2" && match[2] == "1":
 		second, ok := as.Lhs[1].(*ast.Ident)
 		if !ok {
@@ -54,6 +54,30 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 			edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
 	}
 	return false
+}
+
+// cutParts receives all results of strings.Cut: the second of two variables is the part behind the separator or, by its
+// name, whether there is one. One with another name that is a condition may be either.
+func (m *fixer) cutParts(as *ast.AssignStmt) bool {
+	const note = "strings.Cut says whether it found the separator, too"
+	second, ok := as.Lhs[1].(*ast.Ident)
+	if !ok {
+		return false
+	}
+	if slices.Contains([]string{"ok", "found", "exists"}, second.Name) {
+		return m.fix(note, m.after(as.Lhs[0], ", _"))
+	}
+	for _, id := range m.usesOf(m.variable(second)) {
+		switch p := m.parents[id].(type) {
+		case *ast.IfStmt, *ast.UnaryExpr:
+			return false
+		case *ast.BinaryExpr:
+			if p.Op == token.LAND || p.Op == token.LOR {
+				return false
+			}
+		}
+	}
+	return m.fix(note, m.after(as.Lhs[1], ", _"))
 }
 
 // checkError receives the error of a call and returns it.

@@ -174,15 +174,14 @@ func (m *fixer) ofFraction(path []ast.Node) bool {
 	return done
 }
 
-// ofPercent reports whether a quotient is the p/100 of 1 - p/100 or 1 + p/100. In integers that would be 0 or 1.
+// ofPercent reports whether a quotient is the p/100 of 1 - p/100. That of 1 + n/100 may be counted in whole hundreds.
 func (m *fixer) ofPercent(b *ast.BinaryExpr) bool {
 	p := m.parents[b]
 	if paren, ok := p.(*ast.ParenExpr); ok {
 		p = m.parents[paren]
 	}
 	sum, ok := p.(*ast.BinaryExpr)
-	return ok && isNumber(ast.Unparen(b.Y), "100") && (sum.Op == token.ADD || sum.Op == token.SUB) &&
-		(isNumber(sum.X, "1") || sum.Op == token.ADD && isNumber(sum.Y, "1"))
+	return ok && isNumber(ast.Unparen(b.Y), "100") && sum.Op == token.SUB && isNumber(sum.X, "1")
 }
 
 // times repairs n * time.Hour for a whole number n.
