@@ -20,8 +20,8 @@ func TestFixRefusesTwoReadings(t *testing.T) {
 		{"one ok of two", run(`name, ok := call.Arg(0, "name").(string); age, ok := call.Arg(1, "age").(float64); if !ok { return nil, recurgent.Fail("invalid_input", "age") }; if name == nil { return age, nil }; return name, nil`), "nil"},
 		{"in of another language", run("l, n := []int{1}, 0\nfor (const i in l) {\nn += l[i]\n}\nreturn n, nil"), "expected"},
 		{"a place or an element", run("l, n := []int{1}, 0\nfor i in l {\nn += l[i]\n}\nreturn n, nil"), "each"},
-		{"pairs", run("l, n := [][]int{{1, 2}}, 0\nfor a, b in l {\nn += a\n}\nreturn n, nil"), "expected"},
-		{"a bound that moves", run("n := 10\nfor i in range(0, n) {\nn -= i\n}\nreturn n, nil"), "expected"},
+		{"pairs", run("l, n := [][]int{{1, 2}}, 0\nfor a, b in l {\nn += a\n}\nreturn n, nil"), "for i, x := range list"},
+		{"a bound that moves", run("n := 10\nfor i in range(0, n) {\nn -= i\n}\nreturn n, nil"), "for i := a; i < b; i++"},
 		{"all but the last", run(`s := "abc"; return s.slice(0, -1), nil`), "slice"},
 		{"an end or a length", program("strings", "", `s := "abcdefg"; return strings.Substring(s, 2, 3), nil`), "Substring"},
 		{"an end or a length of a method", run(`s := "abcdefg"; return s.substring(2, 3), nil`), "substring"},
@@ -37,7 +37,8 @@ func TestFixRefusesTwoReadings(t *testing.T) {
 		{"a letter in a variable", run(`c := 'A' + len(call.Args); return "Column " + c, nil`), "mismatched types"},
 		{"the order of keys", program("strings", "", `m := map[string]int{"b": 1, "a": 2}; var b strings.Builder; for k := range m.keys() { b.WriteString(k) }; return b.String(), nil`), "keys"},
 		{"the order of items", run(`m, last := map[string]int{"b": 1, "a": 2}, ""; for k, v := range m.items() { if v > 0 { last = k } }; return last, nil`), "items"},
-		{"keys by their place", run("m, n := map[string]int{\"b\": 1}, 0\nfor k in m {\nn += len(k)\n}\nreturn n, nil"), "each"},
+		{"keys by their place", run("m, n := map[string]int{\"b\": 1}, 0\nfor k in m {\nn += len(k)\n}\nreturn n, nil"), "in the order of its keys"},
+		{"the next of a walk", program("", "type node struct { V int; Next *node }\nfunc last(n *node) int { for n.Next != nil { n = *n.Next }; return n.V }", `return last(&node{V: 1}), nil`), "cannot use *n.Next"},
 		{"begun hundreds", run(`grams := len(call.Args); price := 3.0; return price * (1 + grams/100), nil`), "mismatched types"},
 	} {
 		fixed := g.Fix(c.source, report.Terms{})

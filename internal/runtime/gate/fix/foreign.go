@@ -47,9 +47,12 @@ var (
 func (m *fixer) foreignLine(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
 	for _, f := range foreignLines {
-		if f.form().MatchString(line) {
-			return m.fix(f.note, edit{begin, begin + len(line), f.form().ReplaceAllString(line, f.to)})
+		if !f.form().MatchString(line) {
+			continue
 		}
+		to := f.form().ReplaceAllString(line, f.to)
+		// Whether a bound is counted anew in each turn, the line does not say.
+		return !strings.Contains(to, "range range(") && m.fix(f.note, edit{begin, begin + len(line), to})
 	}
 	g := conditional().FindStringSubmatch(line)
 	if g == nil || !strings.HasPrefix(e.Msg, "illegal character U+003F") {

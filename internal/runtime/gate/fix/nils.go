@@ -235,7 +235,7 @@ func (m *fixer) behindPointer(x ast.Expr) bool {
 	return false
 }
 
-// setBehind assigns to what a parameter points to, as in s = append(*s, v) of a method of a list.
+// setBehind appends to the list that a parameter points to, as in s = append(*s, v) of a method of a list.
 func (m *fixer) setBehind(x ast.Expr) bool {
 	as, ok := m.parents[x].(*ast.AssignStmt)
 	if !ok || as.Tok != token.ASSIGN || len(as.Lhs) != 1 || len(as.Rhs) != 1 {
@@ -243,6 +243,10 @@ func (m *fixer) setBehind(x ast.Expr) bool {
 	}
 	v := m.variable(as.Lhs[0])
 	if def, _ := m.definition(v); v == nil || def != nil || v.IsField() {
+		return false
+	}
+	// Another value may be meant as the next place of a walk: n = *n.Next.
+	if c, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr); !ok || !isName(c.Fun, "append") {
 		return false
 	}
 	return m.isPointerTo(v.Type(), m.Info.TypeOf(x)) &&
