@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/recurgentd/recurgentd/internal/lazy"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
@@ -79,8 +80,17 @@ func syntaxHint(source string) string {
 		strings.HasPrefix(start, "type ")):
 		return "Begin the file with: package tool"
 	}
+	if foreignLoop().MatchString(source) {
+		return "Go has no for ... in: " + loopHint
+	}
 	return "Submit one complete Go file in package tool."
 }
+
+// loopHint lists the loops of Go.
+const loopHint = "for i, x := range list goes over a list, for k, v := range m over a map in the order of its keys, for i := a; i < b; i++ over numbers."
+
+// foreignLoop matches a loop of another language.
+var foreignLoop = lazy.Regexp(`(?m)^[ \t]*for\b[^=;\n]*[ \t]in[ \t][^=;\n]*\{[ \t\r]*$`)
 
 // hintFor returns a hint for a type error, or "" if the message is clear by itself, and the type of the refusal.
 func (c *check) hintFor(e types.Error) (hint, kind string) {
@@ -169,6 +179,7 @@ var errorHints = sync.OnceValue(func() []errorHint {
 			"A text cannot be changed in place: b := []byte(s), then b[i] = '#', then string(b)."},
 		{regexp.MustCompile(`does not satisfy ~\[\]`),
 			"Functions of package slices take the list first: slices.Contains(list, x). In a text: strings.Contains(s, x)."},
+		{regexp.MustCompile(`has no field or method each\)`), loopHint},
 		{regexp.MustCompile(`type \[\].* has no field or method`),
 			"A list has no methods: list = append(list, x), len(list), list[i]."},
 		{regexp.MustCompile(`type string has no field or method`),

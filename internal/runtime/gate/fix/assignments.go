@@ -20,40 +20,74 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 	}
 	switch {
 	case match[1] == "1" && match[2] == "2":
-		results, ok := m.Info.TypeOf(call).(*types.Tuple)
-		if !ok {
-			sig, isSig := m.Info.TypeOf(call.Fun).(*types.Signature)
-			if !isSig {
-				return false
-			}
-			results = sig.Results()
-		}
-		if strings.HasPrefix(m.text(call.Fun), "utf8.Decode") { // returns a character and its length
-			return m.fix(m.text(call.Fun)+" returns the length, too", m.after(as.Lhs[0], ", _"))
-		}
-		return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
+		return m.firstOfTwo(as, call)
 	case match[1] == "2" && match[2] == "3" && m.callee(call) == "strings.Cut":
-		return m.fix("strings.Cut says whether it found the separator, too", m.after(as.Lhs[1], ", _"))
+		return m.cutParts(as)
 	case match[1] == "2" && match[2] == "1":
-		second, ok := as.Lhs[1].(*ast.Ident)
-		if !ok {
-			return false
-		}
-		if s, ok := call.Fun.(*ast.SelectorExpr); ok && second.Name == "ok" {
-			owner, name := m.hostMember(s)
-			return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing",
-				m.after(call, ", "+m.text(call)+" != nil"))
-		}
-		if t := m.Info.TypeOf(call); second.Name == "err" && t != nil && !isError(t) && !isEmptyInterface(t) {
-			return m.fix("the function returns no error", m.after(call, ", error(nil)"))
-		}
-		if m.parts(as, call) {
-			return true
-		}
-		return second.Name == "_" && m.fix("the function returns one value",
-			edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
+		return m.twoOfOne(as, call)
 	}
 	return false
+}
+
+// firstOfTwo receives the second result of a function where the program receives the first alone.
+func (m *fixer) firstOfTwo(as *ast.AssignStmt, call *ast.CallExpr) bool {
+	results, ok := m.Info.TypeOf(call).(*types.Tuple)
+	if !ok {
+		sig, isSig := m.Info.TypeOf(call.Fun).(*types.Signature)
+		if !isSig {
+			return false
+		}
+		results = sig.Results()
+	}
+	if strings.HasPrefix(m.text(call.Fun), "utf8.Decode") { // returns a character and its length
+		return m.fix(m.text(call.Fun)+" returns the length, too", m.after(as.Lhs[0], ", _"))
+	}
+	return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
+}
+
+// twoOfOne repairs v, err := f() of a function with one result.
+func (m *fixer) twoOfOne(as *ast.AssignStmt, call *ast.CallExpr) bool {
+	second, ok := as.Lhs[1].(*ast.Ident)
+	if !ok {
+		return false
+	}
+	if s, ok := call.Fun.(*ast.SelectorExpr); ok && second.Name == "ok" {
+		owner, name := m.hostMember(s)
+		return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing",
+			m.after(call, ", "+m.text(call)+" != nil"))
+	}
+	if t := m.Info.TypeOf(call); second.Name == "err" && t != nil && !isError(t) && !isEmptyInterface(t) {
+		return m.fix("the function returns no error", m.after(call, ", error(nil)"))
+	}
+	if m.parts(as, call) {
+		return true
+	}
+	return second.Name == "_" && m.fix("the function returns one value",
+		edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
+}
+
+// cutParts receives all results of strings.Cut: the second of two variables is the part behind the separator or, by its
+// name, whether there is one. One with another name that is a condition may be either.
+func (m *fixer) cutParts(as *ast.AssignStmt) bool {
+	const note = "strings.Cut says whether it found the separator, too"
+	second, ok := as.Lhs[1].(*ast.Ident)
+	if !ok {
+		return false
+	}
+	if slices.Contains([]string{"ok", "found", "exists"}, second.Name) {
+		return m.fix(note, m.after(as.Lhs[0], ", _"))
+	}
+	for _, id := range m.usesOf(m.variable(second)) {
+		switch p := m.parents[id].(type) {
+		case *ast.IfStmt, *ast.UnaryExpr:
+			return false
+		case *ast.BinaryExpr:
+			if p.Op == token.LAND || p.Op == token.LOR {
+				return false
+			}
+		}
+	}
+	return m.fix(note, m.after(as.Lhs[1], ", _"))
 }
 
 // checkError receives the error of a call and returns it.

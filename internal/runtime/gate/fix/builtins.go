@@ -158,7 +158,7 @@ func (m *fixer) foundPattern(c *ast.CallExpr) bool {
 // readIf repairs if n := strconv.Atoi(s); n != nil, which asks whether the text is a number.
 func (m *fixer) readIf(as *ast.AssignStmt) bool {
 	s, ok := m.parents[as].(*ast.IfStmt)
-	if !ok || s.Init != ast.Stmt(as) || as.Tok != token.DEFINE || len(as.Lhs) != 1 {
+	if !ok || s.Init != ast.Stmt(as) || as.Tok != token.DEFINE || len(as.Lhs) != 1 || !m.neverNil(as) {
 		return false
 	}
 	b, ok := ast.Unparen(s.Cond).(*ast.BinaryExpr)
@@ -235,9 +235,9 @@ func (m *fixer) errorLiteral(s *ast.SelectorExpr) bool {
 }
 
 // itoa writes the text of an int beside a text of words: hours + "h". Not "a" + n, which may be counted from a
-// character.
+// character, and not in a program of characters, whose numbers may stand for them.
 func (m *fixer) itoa(n *ast.BinaryExpr) bool {
-	if n.Op != token.ADD {
+	if n.Op != token.ADD || m.hasCharacters() {
 		return false
 	}
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
@@ -249,4 +249,19 @@ func (m *fixer) itoa(n *ast.BinaryExpr) bool {
 		}
 	}
 	return false
+}
+
+// hasCharacters reports whether a character or a byte is a value anywhere in the program.
+func (m *fixer) hasCharacters() bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		x, ok := n.(ast.Expr)
+		if !ok || found {
+			return !found
+		}
+		t := m.Info.Types[x]
+		found = isChar(x) || t.IsValue() && (isBasic(t.Type, types.Int32) || isBasic(t.Type, types.Uint8))
+		return !found
+	})
+	return found
 }

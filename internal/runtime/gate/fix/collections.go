@@ -2,7 +2,6 @@ package fix
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -82,11 +81,6 @@ const (
 	}
 	return s + string([]rune(strings.Repeat(with, n/len(part)+1))[:n])
 }`
-	partOfText = `func partOfText(s string, from, to int) string {
-	list := []rune(s)
-	to = max(0, min(to, len(list)))
-	return string(list[max(0, min(from, to)):to])
-}`
 	reversed = `func reversed[T any](list []T) []T {
 	list = slices.Clone(list)
 	slices.Reverse(list)
@@ -121,8 +115,6 @@ var ofTexts = map[string]collecting{
 	"leftpad": {"paddedLeft", paddedLeft, 2}, "rjust": {"paddedLeft", paddedLeft, 2},
 	"padend": {"paddedRight", paddedRight, 2}, "padright": {"paddedRight", paddedRight, 2},
 	"rightpad": {"paddedRight", paddedRight, 2}, "ljust": {"paddedRight", paddedRight, 2},
-	"substring": {"partOfText", partOfText, 2}, "slice": {"partOfText", partOfText, 2},
-	"sub": {"partOfText", partOfText, 2},
 }
 
 // listPackages are packages of lists that programs do not have, and those that lack the functions above.
@@ -203,11 +195,8 @@ func (m *fixer) listMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 		return m.calledInstead(call, ofLists[name], append([]ast.Expr{s.X}, call.Args...))
 	case name == "isempty" && len(call.Args) == 0:
 		return m.fix("a list is empty if its length is 0", m.replace(call, "(len("+x+") == 0)"))
-	case name == "slice" && len(call.Args) == 2:
-		return m.fix("a part of a list is list[from:to]", m.replace(call, x+"["+m.text(call.Args[0])+":"+
-			m.text(call.Args[1])+"]"))
 	case name == "each" && len(call.Args) == 0:
-		return m.fix("for goes over the list", m.replace(call, x))
+		return !m.countsPlaces(call, x) && m.fix("for goes over the list", m.replace(call, x))
 	}
 	return ok && m.calledInstead(call, ofLists[name], append([]ast.Expr{s.X}, call.Args...))
 }
@@ -235,7 +224,23 @@ func (m *fixer) charactersOf(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	return m.calledInstead(call, ofTexts[name], append([]ast.Expr{s.X}, call.Args...))
 }
 
-// lengthOfText rewrites s.length of a text: its bytes, where the program takes single ones, else its characters.
+// countsPlaces reports whether the variable of a loop over a list is an index of this list: it may be meant as the
+// place of an element.
+func (m *fixer) countsPlaces(call *ast.CallExpr, list string) bool {
+	r, ok := m.parents[call].(*ast.RangeStmt)
+	if !ok || m.variable(r.Value) == nil {
+		return false
+	}
+	for _, id := range m.usesOf(m.variable(r.Value)) {
+		if ix, ok := m.parents[id].(*ast.IndexExpr); ok && ix.Index == ast.Expr(id) && m.text(ix.X) == list {
+			return true
+		}
+	}
+	return false
+}
+
+// lengthOfText rewrites s.length of a text: its bytes, where the function takes single ones, else its characters. Other
+// places of bytes in the program may belong to the length, too.
 func (m *fixer) lengthOfText(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	if !isPlainString(m.Info.TypeOf(s.X)) || plainName(s.Sel.Name) != "length" || call != nil && len(call.Args) > 0 {
 		return false
@@ -252,8 +257,31 @@ func (m *fixer) lengthOfText(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	to := "utf8.RuneCountInString"
 	if indexed {
 		to = "len"
+	} else if m.placesOfBytes() {
+		return false
 	}
 	return m.fix("the length of a text is "+to, m.replace(whole, to+"("+m.text(s.X)+")"))
+}
+
+// placesOfBytes reports whether the program counts the bytes of texts: it takes an element or a part of one, or looks
+// for a place.
+func (m *fixer) placesOfBytes() bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IndexExpr:
+			found = found || isString(m.Info.TypeOf(n.X))
+		case *ast.SliceExpr:
+			found = found || isString(m.Info.TypeOf(n.X))
+		case *ast.RangeStmt:
+			found = found || n.Key != nil && !isName(n.Key, "_") && isString(m.Info.TypeOf(n.X))
+		case *ast.CallExpr:
+			found = found || isName(n.Fun, "len") && len(n.Args) == 1 && isString(m.Info.TypeOf(n.Args[0])) ||
+				strings.Contains(strings.ToLower(m.text(n.Fun)), "index")
+		}
+		return !found
+	})
+	return found
 }
 
 // mapMethod rewrites methods that maps have in other languages.
@@ -262,76 +290,43 @@ func (m *fixer) mapMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 		return false
 	}
 	name, x := plainName(s.Sel.Name), m.text(s.X)
-	st, stands := m.parents[call].(*ast.ExprStmt)
 	of := m.Info.TypeOf(s.X).Underlying().(*types.Map)
 	args := make([]string, len(call.Args))
 	for i, a := range call.Args {
 		args[i] = m.text(a)
 	}
+	if st, stands := m.parents[call].(*ast.ExprStmt); stands {
+		switch {
+		case len(args) == 2 && (name == "set" || name == "put"):
+			return m.fix("a key of a map is set", m.replace(st, x+"["+args[0]+"] = "+args[1]))
+		case len(args) == 1 && name == "add" && isBasic(of.Elem(), types.Bool):
+			return m.fix("a set is a map", m.replace(st, x+"["+args[0]+"] = true"))
+		case len(args) == 1 && (name == "delete" || name == "remove"):
+			return m.fix("a key of a map is deleted", m.replace(st, "delete("+x+", "+args[0]+")"))
+		}
+		return false
+	}
+	return m.mapValue(call, x, name, args)
+}
+
+// mapValue rewrites a method of a map whose value is used.
+func (m *fixer) mapValue(call *ast.CallExpr, x, name string, args []string) bool {
 	switch {
-	case len(args) == 2 && stands && (name == "set" || name == "put"):
-		return m.fix("a key of a map is set", m.replace(st, x+"["+args[0]+"] = "+args[1]))
-	case len(args) == 1 && stands && name == "add" && isBasic(of.Elem(), types.Bool):
-		return m.fix("a set is a map", m.replace(st, x+"["+args[0]+"] = true"))
-	case len(args) == 1 && stands && (name == "delete" || name == "remove"):
-		return m.fix("a key of a map is deleted", m.replace(st, "delete("+x+", "+args[0]+")"))
 	case len(args) == 1 && slices.Contains([]string{"has", "haskey", "containskey", "contains", "exists"}, name):
 		edits, ok := m.given("hasKey", hasKey)
 		return ok && m.fix("a key is there or not", append(edits, m.replace(call, "hasKey("+x+", "+args[0]+")"))...)
 	case len(args) == 1 && name == "get":
 		return m.fix("a member of a map is read by its key", m.replace(call, x+"["+args[0]+"]"))
 	case len(args) == 2 && (name == "get" || name == "getordefault"):
+		of := m.Info.TypeOf(call.Fun.(*ast.SelectorExpr).X).Underlying().(*types.Map)
 		if isEmptyInterface(of.Elem()) {
 			return false // the place decides its type
 		}
 		edits, ok := m.given("valueOr", valueOr)
 		return ok && m.fix("a member of a map, or another value", append(edits,
 			m.replace(call, "valueOr("+x+", "+strings.Join(args, ", ")+")"))...)
-	case len(args) == 0:
-		return m.wholeMap(call, name, x)
 	}
 	return false
-}
-
-// wholeMap rewrites m.items(), m.values() and m.keys(). A map has no order: the program has to need none, or to sort.
-func (m *fixer) wholeMap(call *ast.CallExpr, name, x string) bool {
-	r, over := m.parents[call].(*ast.RangeStmt)
-	if over && !m.orderless(r) {
-		return false
-	}
-	pair := over && r.Key != nil && r.Value != nil && !isName(r.Key, "_")
-	switch {
-	case over && pair && (name == "items" || name == "entries"):
-		return m.fix("for goes over the map", m.replace(call, x))
-	case over && !pair && (name == "keys" || name == "each"):
-		return m.fix("the keys of a map", m.replace(call, "slices.Sorted(maps.Keys("+x+"))"))
-	case over && !pair && name == "values":
-		return m.fix("the values of a map", m.replace(call, "slices.Collect(maps.Values("+x+"))"))
-	}
-	return false
-}
-
-// orderless reports whether a loop does the same in any order: it appends to no list and no text, but to lists that are
-// sorted.
-func (m *fixer) orderless(r *ast.RangeStmt) bool {
-	ok := true
-	ast.Inspect(r.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if isName(n.Fun, "append") && len(n.Args) > 0 {
-				list := m.text(n.Args[0])
-				ok = ok && m.sorts(list)
-			}
-		case *ast.AssignStmt:
-			ok = ok && !(len(n.Lhs) == 1 && n.Tok.String() == "+=" && isString(m.Info.TypeOf(n.Lhs[0])))
-		case *ast.BranchStmt:
-			ok = ok && n.Tok == token.CONTINUE
-		case *ast.ReturnStmt:
-			ok = false
-		}
-		return ok
-	})
-	return ok
 }
 
 // sorts reports whether the program sorts a list.

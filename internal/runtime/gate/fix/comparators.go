@@ -87,8 +87,8 @@ func (m *fixer) isLess(order *ast.FuncLit) bool {
 		uses(b.Y, params[1].name) && !uses(b.Y, params[0].name)
 }
 
-// orderResult repairs the result of an order: a comparison where a number is wanted, a number where a comparison
-// is, and a difference of float64, which is not an int.
+// orderResult repairs the result of an order of a sort: a comparison where a number is wanted, a number where a
+// comparison is, and a difference of float64, which is not an int.
 func (m *fixer) orderResult(x ast.Expr, to types.Type) bool {
 	r, ok := m.parents[x].(*ast.ReturnStmt)
 	if !ok || len(r.Results) != 1 {
@@ -104,7 +104,7 @@ func (m *fixer) orderResult(x ast.Expr, to types.Type) bool {
 		return false
 	}
 	c, ok := m.parents[order].(*ast.CallExpr)
-	if !ok || !strings.HasPrefix(m.callee(c), "slices.") && !strings.HasPrefix(m.callee(c), "sort.") {
+	if !ok || orders[m.callee(c)] == "" && byElements[m.callee(c)] == "" {
 		return false
 	}
 	difference, isSum := ast.Unparen(x).(*ast.BinaryExpr)

@@ -19,13 +19,11 @@ var foreignLines = []struct {
 	{lazy.Regexp(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {",
 		"for has no parentheses in Go"},
 	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.]+|len\([\pL\d_.]+\))\)[ \t]*:?[ \t]*\{[ \t\r]*$`), "${1}for $2 := range $3 {", "Go counts with := range"},
-	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.+\- ]+),[ \t]*((?:[\pL\d_.+\- ]|len\([\pL\d_.]+\))+)\)[ \t]*:?[ \t]*\{[ \t\r]*$`),
-		"${1}for $2 := $3; $2 < $4; $2++ {", "Go counts with := and a condition"},
 	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]*,[ \t]*([\pL_][\pL\d_]*)[ \t]+in[ \t]+enumerate\(([^{}]+)\)[ \t]*:?[ \t]*\{[ \t\r]*$`),
 		"${1}for $2, $3 := range $4 {", "for has := range in Go"},
-	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*[ \t]*,[ \t]*[\pL_][\pL\d_]*)[ \t]+in[ \t]+([^{}]+?)[ \t]*:?[ \t]*\{[ \t\r]*$`),
-		"${1}for $2 := range $3 {", "for has := range in Go"},
-	{lazy.Regexp(`^([ \t]*)for[ \t]+\(?[ \t]*(?:const|let|var)?[ \t]*([\pL_][\pL\d_]*)[ \t]+(?:in|of)[ \t]+([\pL_][\pL\d_.]*(?:\([^(){}]*\)|\[[^\[\]{}]*\])?)[ \t]*\)?[ \t]*:?[ \t]*\{[ \t\r]*$`),
+	{lazy.Regexp(`^([ \t]*)for[ \t]+\(?[ \t]*(?:const|let|var)?[ \t]*([\pL_][\pL\d_]*)[ \t]+of[ \t]+([\pL_][\pL\d_.]*(?:\([^(){}]*\)|\[[^\[\]{}]*\])?)[ \t]*\)?[ \t]*:?[ \t]*\{[ \t\r]*$`),
+		"${1}for _, $2 := range $3.each() {", "for has := range in Go"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+([\pL_][\pL\d_.]*(?:\([^(){}]*\)|\[[^\[\]{}]*\])?)[ \t]*:?[ \t]*\{[ \t\r]*$`),
 		"${1}for _, $2 := range $3.each() {", "for has := range in Go"},
 	{lazy.Regexp(`^([ \t]*(?:\}[ \t]*else[ \t]+)?if[ \t]+)([\pL_][\pL\d_.]*|"[^"]*"|'[^']')[ \t]+not[ \t]+in[ \t]+([\pL_][\pL\d_.]*)[ \t]*:?[ \t]*\{[ \t\r]*$`),
 		"${1}!$3.has($2) {", "x not in y is a call in Go"},
@@ -49,9 +47,12 @@ var (
 func (m *fixer) foreignLine(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
 	for _, f := range foreignLines {
-		if f.form().MatchString(line) {
-			return m.fix(f.note, edit{begin, begin + len(line), f.form().ReplaceAllString(line, f.to)})
+		if !f.form().MatchString(line) {
+			continue
 		}
+		to := f.form().ReplaceAllString(line, f.to)
+		// Whether a bound is counted anew in each turn, the line does not say.
+		return !strings.Contains(to, "range range(") && m.fix(f.note, edit{begin, begin + len(line), to})
 	}
 	g := conditional().FindStringSubmatch(line)
 	if g == nil || !strings.HasPrefix(e.Msg, "illegal character U+003F") {

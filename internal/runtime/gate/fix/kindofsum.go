@@ -23,14 +23,41 @@ func (m *fixer) fractional(v *types.Var) bool {
 		return false
 	}
 	sets := false
-	for _, id := range m.usesOf(v) {
-		set, ok := m.asFloat(id)
-		if !ok {
-			return false
+	kinds := []*types.Var{v} // it, and the variables that get its type
+	for i := 0; i < len(kinds); i++ {
+		for _, id := range m.usesOf(kinds[i]) {
+			set, ok := m.asFloat(id)
+			if !ok {
+				return false
+			}
+			sets = sets || set && i == 0
+			if to := m.typedBy(id); to != nil && !slices.Contains(kinds, to) {
+				kinds = append(kinds, to)
+			}
 		}
-		sets = sets || set
 	}
 	return sets && m.fix(v.Name()+" holds float64", m.after(value, ".0"))
+}
+
+// typedBy returns the int variable that is defined by arithmetic with a variable, or nil.
+func (m *fixer) typedBy(id *ast.Ident) *types.Var {
+	x := ast.Expr(id)
+	for {
+		switch p := m.parents[x].(type) {
+		case *ast.ParenExpr, *ast.UnaryExpr, *ast.BinaryExpr:
+			x = p.(ast.Expr)
+			continue
+		case *ast.AssignStmt:
+			at := slices.Index(p.Rhs, x)
+			if p.Tok != token.DEFINE || at < 0 || len(p.Lhs) != len(p.Rhs) {
+				return nil
+			}
+			if to := m.variable(p.Lhs[at]); to != nil && isBasic(to.Type(), types.Int) {
+				return to
+			}
+		}
+		return nil
+	}
 }
 
 // asFloat reports whether a use of a variable means the same for a float64, and whether it sets the variable to one.
@@ -121,8 +148,8 @@ func (m *fixer) hasFloat(x ast.Expr) bool {
 	return t != nil && isBasic(t, types.Float64)
 }
 
-// wholeByUse takes a number of JSON for an int where the program takes its remainders, and divides it only by the
-// divisors of these remainders: hours and minutes of seconds.
+// wholeByUse takes a number of JSON for an int where the program divides it only by units of time and shows the
+// remainders of these divisions: hours and minutes of seconds.
 func (m *fixer) wholeByUse(x ast.Expr) bool {
 	v := m.variable(x)
 	def, value := m.definition(v)
@@ -130,27 +157,45 @@ func (m *fixer) wholeByUse(x ast.Expr) bool {
 	if !ok || a.Type == nil || !m.setOnce(v, def) || !isBasic(m.Info.TypeOf(a.Type), types.Float64) || m.helped(a.X) {
 		return false
 	}
-	divided := false
+	divided, shows := false, false
 	for _, id := range m.usesOf(v) {
 		x := ast.Node(id)
 		p := m.parents[x]
+		rest := false
 		for {
 			b, isBinary := p.(*ast.BinaryExpr)
 			_, isParen := p.(*ast.ParenExpr)
 			if !isBinary && !isParen {
 				break
 			}
-			if isBinary && b.Op == token.QUO {
+			if isBinary && (b.Op == token.QUO || b.Op == token.REM) &&
+				(ast.Node(b.X) != x || !isUnit(b.Y)) {
+				return false
+			}
+			switch {
+			case !isBinary:
+			case b.Op == token.REM:
+				rest = true
+			case b.Op.Precedence() == token.EQL.Precedence():
+				rest = false
+			case b.Op == token.QUO:
 				divided = true
 				left, isRem := ast.Unparen(b.X).(*ast.BinaryExpr)
-				if ast.Node(b.X) != x || !(isRem && left.Op == token.REM) && !m.hasRemainder(b.X, b.Y) {
+				if !(isRem && left.Op == token.REM) && !m.hasRemainder(b.X, b.Y) {
 					return false
 				}
 			}
 			x, p = p, m.parents[p]
 		}
+		shows = shows || rest
 	}
-	return divided && m.fix(v.Name()+" is a whole number: its remainders are taken", m.replace(a.Type, "int"))
+	return divided && shows && m.fix(v.Name()+" is a whole number: its remainders are taken", m.replace(a.Type, "int"))
+}
+
+// isUnit reports whether an expression is the number of seconds, minutes or hours in a greater unit of time.
+func isUnit(x ast.Expr) bool {
+	l, ok := ast.Unparen(x).(*ast.BasicLit)
+	return ok && slices.Contains([]string{"24", "60", "3600", "86400"}, l.Value)
 }
 
 // fractionalOperand makes a variable among the operands a float64, as fractional does.

@@ -44,6 +44,9 @@ func (m *fixer) builtinLength(_ types.Error, path []ast.Node, _ []string) bool {
 // shown returns the type that other uses of a JSON value show, or nil: a text whose characters the program looks at or
 // that it passes as one, a list or an object whose elements it takes.
 func (m *fixer) shown(x ast.Expr) types.Type {
+	if m.asked(x) {
+		return nil
+	}
 	var to types.Type
 	ast.Inspect(m.enclosing(x), func(n ast.Node) bool {
 		y, ok := n.(ast.Expr)
@@ -82,6 +85,33 @@ func (m *fixer) shown(x ast.Expr) types.Type {
 		return nil
 	}
 	return to
+}
+
+// asked reports whether the program asks for the type of a value, so that it may have several.
+func (m *fixer) asked(x ast.Expr) bool {
+	found := false
+	ast.Inspect(m.enclosing(x), func(n ast.Node) bool {
+		y, ok := n.(ast.Expr)
+		if !ok || found || !m.sameValue(x, y) {
+			return !found
+		}
+		if c, ok := m.parents[y].(*ast.CallExpr); ok && m.helped(c) {
+			y = c
+		}
+		a, ok := m.parents[y].(*ast.TypeAssertExpr)
+		if !ok {
+			return true
+		}
+		switch p := m.parents[a].(type) {
+		case *ast.AssignStmt:
+			found = len(p.Lhs) > len(p.Rhs)
+		case *ast.ValueSpec:
+			found = len(p.Names) > len(p.Values)
+		}
+		found = found || a.Type == nil
+		return !found
+	})
+	return found
 }
 
 func defaultOf(t types.Type) types.Type {

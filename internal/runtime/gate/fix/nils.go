@@ -57,8 +57,9 @@ func (m *fixer) comparedWithNil(b *ast.BinaryExpr) bool {
 		if len(as.Lhs) == 1 {
 			return m.fix(note, m.replace(b, never))
 		}
-		if held, ok := as.Lhs[1].(*ast.Ident); ok && held.Name != "_" {
-			return m.fix("an assertion says whether it held", m.replace(b, not+held.Name))
+		held := m.variable(as.Lhs[1])
+		if by, _ := m.definition(held); by == def && m.setOnce(held, def) {
+			return m.fix("an assertion says whether it held", m.replace(b, not+held.Name()))
 		}
 	case *ast.CallExpr:
 		if len(as.Lhs) == 2 && isError(m.Info.TypeOf(as.Lhs[1])) && m.checked(as) {
@@ -99,12 +100,23 @@ func hasNoNil(t types.Type) bool {
 	return false
 }
 
+// neverNil reports whether the first value that a call returns has a type without nil. Another may be nil though
+// nothing failed.
+func (m *fixer) neverNil(as *ast.AssignStmt) bool {
+	call, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sig, ok := m.Info.TypeOf(call.Fun).(*types.Signature)
+	return ok && sig.Results().Len() > 0 && hasNoNil(sig.Results().At(0).Type())
+}
+
 // nilForFailure takes the check of a result that says failure by nil for the check of the error: if t == nil after
 // t := time.Parse(...).
 func (m *fixer) nilForFailure(as *ast.AssignStmt, err string) (edits []edit) {
 	list := m.siblings(as)
 	i := slices.Index(list, ast.Stmt(as)) + 1
-	if i >= len(list) || as.Tok != token.DEFINE {
+	if i >= len(list) || as.Tok != token.DEFINE || !m.neverNil(as) {
 		return nil
 	}
 	s, ok := list[i].(*ast.IfStmt)
@@ -147,24 +159,55 @@ func (m *fixer) isPointerTo(t, elem types.Type) bool {
 	return ok && types.Identical(p.Elem(), types.Default(elem))
 }
 
-// ownOfTurn reports whether a variable is set only where it is defined, so that its address leads to the value that it
-// has now.
+// ownOfTurn reports whether a variable is new in each turn of a range and the program changes no part of it, so that
+// its address leads to the value that it has now.
 func (m *fixer) ownOfTurn(v *types.Var) bool {
 	for _, id := range m.usesOf(v) {
-		switch p := m.parents[id].(type) {
+		x := ast.Expr(id)
+		for m.isPartOf(x) {
+			x = m.parents[x].(ast.Expr)
+		}
+		switch p := m.parents[x].(type) {
 		case *ast.AssignStmt:
-			if slices.Contains(p.Lhs, ast.Expr(id)) {
+			if slices.Contains(p.Lhs, x) {
 				return false
 			}
 		case *ast.IncDecStmt:
 			return false
+		case *ast.RangeStmt:
+			if p.X != x {
+				return false
+			}
 		case *ast.UnaryExpr:
 			if p.Op == token.AND {
 				return false
 			}
+		case *ast.CallExpr:
+			if p.Fun == x && x != ast.Expr(id) { // a method may change it
+				return false
+			}
 		}
 	}
-	return !v.IsField()
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		r, ok := n.(*ast.RangeStmt)
+		found = found || ok && m.Info.Scopes[r] != nil && m.Info.Scopes[r] == v.Parent()
+		return !found
+	})
+	return found
+}
+
+// isPartOf reports whether an expression stands before a field or an index.
+func (m *fixer) isPartOf(x ast.Expr) bool {
+	switch p := m.parents[x].(type) {
+	case *ast.ParenExpr:
+		return true
+	case *ast.SelectorExpr:
+		return p.X == x
+	case *ast.IndexExpr:
+		return p.X == x
+	}
+	return false
 }
 
 // operandText returns the text of an expression in parentheses, if an operator before it needs them.
@@ -192,7 +235,7 @@ func (m *fixer) behindPointer(x ast.Expr) bool {
 	return false
 }
 
-// setBehind assigns to what a parameter points to, as in s = append(*s, v) of a method of a list.
+// setBehind appends to the list that a parameter points to, as in s = append(*s, v) of a method of a list.
 func (m *fixer) setBehind(x ast.Expr) bool {
 	as, ok := m.parents[x].(*ast.AssignStmt)
 	if !ok || as.Tok != token.ASSIGN || len(as.Lhs) != 1 || len(as.Rhs) != 1 {
@@ -200,6 +243,10 @@ func (m *fixer) setBehind(x ast.Expr) bool {
 	}
 	v := m.variable(as.Lhs[0])
 	if def, _ := m.definition(v); v == nil || def != nil || v.IsField() {
+		return false
+	}
+	// Another value may be meant as the next place of a walk: n = *n.Next.
+	if c, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr); !ok || !isName(c.Fun, "append") {
 		return false
 	}
 	return m.isPointerTo(v.Type(), m.Info.TypeOf(x)) &&

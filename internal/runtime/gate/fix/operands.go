@@ -90,18 +90,25 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 			return m.bothFloats(side[0], side[1])
 		case isEmptyInterface(from.Type) && !isEmptyInterface(to):
 			return m.convert(side[0], m.operand(n, to))
-		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) &&
-			isBasic(from.Type, types.Int32),
-			isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) &&
-				isBasic(from.Type, types.Int)),
-			isBasic(from.Type, types.Uint8) && (isRune(to) || isBasic(to, types.Int)),
-			isBasic(from.Type, types.Int32) && isBasic(to, types.Int), isCalendar(from.Type) && isBasic(to, types.Int):
-			if m.convert(side[0], to) {
-				return true
-			}
+		case follows(n.Op, from, to) && m.convert(side[0], to):
+			return true
 		}
 	}
 	return false
+}
+
+// follows reports whether one side of an operator has to be converted to the type of the other. The conversion of the
+// other one would lose something.
+func follows(op token.Token, from types.TypeAndValue, to types.Type) bool {
+	switch {
+	case from.Value != nil && !isString(to), isString(to) && (op == token.ADD || isBasic(from.Type, types.Int32)):
+		return true
+	case isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) && isBasic(from.Type, types.Int)):
+		return true
+	case isBasic(from.Type, types.Uint8):
+		return isRune(to) || isBasic(to, types.Int)
+	}
+	return isBasic(to, types.Int) && (isBasic(from.Type, types.Int32) || isCalendar(from.Type))
 }
 
 // repeated repairs "-" * n.
@@ -174,15 +181,14 @@ func (m *fixer) ofFraction(path []ast.Node) bool {
 	return done
 }
 
-// ofPercent reports whether a quotient is the p/100 of 1 - p/100 or 1 + p/100. In integers that would be 0 or 1.
+// ofPercent reports whether a quotient is the p/100 of 1 - p/100. That of 1 + n/100 may be counted in whole hundreds.
 func (m *fixer) ofPercent(b *ast.BinaryExpr) bool {
 	p := m.parents[b]
 	if paren, ok := p.(*ast.ParenExpr); ok {
 		p = m.parents[paren]
 	}
 	sum, ok := p.(*ast.BinaryExpr)
-	return ok && isNumber(ast.Unparen(b.Y), "100") && (sum.Op == token.ADD || sum.Op == token.SUB) &&
-		(isNumber(sum.X, "1") || sum.Op == token.ADD && isNumber(sum.Y, "1"))
+	return ok && isNumber(ast.Unparen(b.Y), "100") && sum.Op == token.SUB && isNumber(sum.X, "1")
 }
 
 // times repairs n * time.Hour for a whole number n.
