@@ -103,7 +103,8 @@ func follows(op token.Token, from types.TypeAndValue, to types.Type) bool {
 	switch {
 	case from.Value != nil && !isString(to), isString(to) && (op == token.ADD || isBasic(from.Type, types.Int32)):
 		return true
-	case isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) && isBasic(from.Type, types.Int)):
+	case isWhole(from.Type) && (isBasic(to, types.Float64) ||
+		isBasic(to, types.Int64) && isBasic(from.Type, types.Int)):
 		return true
 	case isBasic(from.Type, types.Uint8):
 		return isRune(to) || isBasic(to, types.Int)
