@@ -69,6 +69,7 @@ func TestFixTakesTheReadingLeft(t *testing.T) {
 		{"a value that is asked", run(`v := call.Arg(0, "v"); if s, ok := v.(string); ok { return s, nil }; return len(v), nil`), "lengthOfJSON(v)"},
 		{"bytes one by one", run(`s, n := "ab", 0; for i := 0; i < s.length; i++ { if s[i] > 'a' { n++ } }; return n, nil`), "i < len(s)"},
 		{"the mean of a sum", run(`l := []float64{1, 2}; total := 0; for _, v := range l { total += v }; mean := total / len(l); return mean, nil`), "total := 0.0"},
+		{"memory of two kinds", program("fmt", "", `boxes, _ := call.Context["boxes"].(map[string]any); if boxes == nil { boxes = map[string]any{} }; boxes["a"] = 2.0; return fmt.Sprintf("%d", boxes["a"]), nil`), `fmt.Sprintf("%d", integer(boxes["a"]))`},
 		{"of all", run("l, n := []int{1}, 0\nfor (const x of l) {\nn += x\n}\nreturn n, nil"), "for _, x := range l {"},
 	} {
 		fixed := g.Fix(c.source, report.Terms{})

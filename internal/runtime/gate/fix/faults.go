@@ -272,6 +272,8 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case strings.Contains("dco", verb) && isEmptyInterface(t):
 		if _, json := m.isJSON(x); json {
 			m.convert(x, types.Typ[types.Int])
+		} else if m.origin(x)&(ofArguments|ofElsewhere) != 0 {
+			m.integerOf(x, format)
 		}
 	case verb == "s" && areRunes(t) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
@@ -294,6 +296,29 @@ func (m *fixer) fitsAs(x ast.Expr, t types.Type, verb string) bool {
 		return m.convert(x, types.Typ[types.Float64])
 	}
 	return false
+}
+
+// integer is what an operand of %d is where it may be a number of JSON, which fmt would print as %!d(float64=2).
+const integer = `func integer(v any) any {
+	f, ok := v.(float64)
+	if !ok {
+		return v
+	}
+	if n := int64(f); float64(n) == f {
+		return n
+	}
+	panic("%d needs a whole number")
+}`
+
+// integerOf has a verb for integers print what is an integer, also where it is held as a float64.
+func (m *fixer) integerOf(x ast.Expr, format string) {
+	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok && isName(c.Fun, "integer") {
+		return
+	}
+	if edits, ok := m.given("integer", integer); ok {
+		m.fix(m.text(x)+" may be a number of JSON, which is a float64, and "+format+" is for integers",
+			append(edits, m.replace(x, "integer("+m.text(x)+")"))...)
+	}
 }
 
 // isFailure reports whether a node creates an error. Whatever its message looks like, it must not fail in another way.
