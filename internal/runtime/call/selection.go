@@ -80,27 +80,27 @@ func (s *Selection) Patience() time.Duration {
 
 // MadeFor returns the MadeFor of the requested program, and the wording that a person confirmed for it. A program that
 // must reproduce its predecessor's answers inherits both.
-func (c *Selection) MadeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
-	if predecessor != nil && predecessor.MadeFor != nil && !c.Rewrites() {
+func (s *Selection) MadeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
+	if predecessor != nil && predecessor.MadeFor != nil && !s.Rewrites() {
 		return predecessor.MadeFor, predecessor.Confirmed
 	}
-	return c.MadeForNow(), ""
+	return s.MadeForNow(), ""
 }
 
 // MadeForNow returns the MadeFor of a program for the registered wording, or nil if no contract was resolved.
-func (c *Selection) MadeForNow() *agent.MadeFor {
-	if c.Terms.Words == nil {
+func (s *Selection) MadeForNow() *agent.MadeFor {
+	if s.Terms.Words == nil {
 		return nil
 	}
-	m := c.Terms.Words.Made
-	if !c.Terms.Registered && c.Terms.Contract != nil { // the role is registered with its first program
-		m.Purpose = c.Terms.Contract.Purpose
+	m := s.Terms.Words.Made
+	if !s.Terms.Registered && s.Terms.Contract != nil { // the role is registered with its first program
+		m.Purpose = s.Terms.Contract.Purpose
 	}
 	return &m
 }
 
 // Rewrites reports whether the new program is for another wording than its predecessor's. The predecessor's fixtures do
 // not apply then. Corrections always keep the predecessor's answers.
-func (c *Selection) Rewrites() bool {
-	return c.Decision.Reworded && c.Decision.Reason != selection.ReasonCorrection
+func (s *Selection) Rewrites() bool {
+	return s.Decision.Reworded && s.Decision.Reason != selection.ReasonCorrection
 }
