@@ -180,10 +180,10 @@ func (w *World) checkPolicy(p *client) {
 func (w *World) checkExamples(p *client) {
 	var got struct {
 		Examples []struct {
-			ID     string
-			Args   []int
-			Expect struct{ Value int }
-			State  string
+			ID, State string
+			Session   string `json:"session_id"`
+			Args      []int
+			Expect    struct{ Value int }
 		}
 	}
 	if !w.get(p, methodPath(add)+"/examples", &got) {
@@ -193,7 +193,7 @@ func (w *World) checkExamples(p *client) {
 	for _, e := range got.Examples {
 		if e.State == "active" {
 			there[fmt.Sprint(e.Args)] = e.ID
-			all = append(all, example{args: []any{e.Args[0], e.Args[1]}, want: e.Expect.Value})
+			all = append(all, example{args: []any{e.Args[0], e.Args[1]}, want: e.Expect.Value, session: e.Session})
 		}
 	}
 	if p.space.unsure {
