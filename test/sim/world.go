@@ -57,7 +57,7 @@ type Result struct {
 func Live(t *testing.T, seed uint64, steps []Step, tracing bool) (res Result) {
 	cryptotest.SetGlobalRandom(t, seed)
 	synctest.Test(t, func(*testing.T) {
-		newYear()
+		newMonth()
 		w := newWorld(seed, tracing)
 		w.start()
 		w.live(steps)
@@ -68,11 +68,14 @@ func Live(t *testing.T, seed uint64, steps []Step, tracing bool) (res Result) {
 	return res
 }
 
-// newYear waits for a new year that is later than all ids that the process has made: they never go back, and the day
-// decides on caps and retention.
-func newYear() {
+// newMonth waits for a new month that is later than all ids that the process has made: they never go back, and days and
+// months decide on caps and retention. A clock in a bubble ends in 2262, after three thousand lives.
+func newMonth() {
 	latest := ids.Time(ids.New("life")).UTC()
-	time.Sleep(time.Until(time.Date(latest.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)))
+	if latest.Year() > 2250 {
+		panic("the time of this process is used up: live the other seeds in another, by LIFE_SEED and LIFE_SEEDS")
+	}
+	time.Sleep(time.Until(time.Date(latest.Year(), latest.Month()+1, 1, 0, 0, 0, 0, time.UTC)))
 }
 
 // tokenOf returns the token of a client.
