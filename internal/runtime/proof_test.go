@@ -219,3 +219,39 @@ func TestProofIsDoneOnce(t *testing.T) {
 		t.Errorf("a failure: %+v", broken)
 	}
 }
+
+// A runner that dies while a candidate is run on an example, or on an input that a person called wrong, leaves open
+// whether the candidate may serve.
+func TestProofIsOpenWhereARunnerDied(t *testing.T) {
+	t.Parallel()
+	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive,
+		Args: []json.RawMessage{json.RawMessage("7")}, Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
+	for name, fixed := range map[string]agent.Artifact{
+		"example": {Examples: []agent.Example{example("ex_1", "2", "7")}},
+		"verdict": {Verdicts: []agent.Verdict{wrong}},
+	} {
+		dies := true
+		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{
+			"new": func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result {
+				if dies {
+					return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrRunnerCrash, Ours: true}}
+				}
+				return runtimetest.Value("1")
+			}}}
+		r, _ := scripted(t, box, nil, nil)
+		fixed.Role, fixed.MethodName = "r", "m"
+		s := r.selection(DryRun{Role: "r", Method: "m", Artifact: &fixed})
+		cand := &proof.Candidate{Generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},
+			Proof: proof.Proof{Turn: make(chan struct{}, 1)}}
+		broken := s.Prove(t.Context(), cand, false, false)
+		if broken == nil || broken.Class != agent.ClassNone || broken.Outcome.ErrorType != agent.ErrRunnerCrash ||
+			cand.Proof.Done {
+			t.Errorf("%s: the proof ended in %+v, want an interruption", name, broken)
+		}
+		dies = false
+		if broken = s.Prove(t.Context(), cand, false, false); broken == nil || broken.Class != agent.ClassIntrinsic ||
+			!cand.Proof.Done {
+			t.Errorf("%s: the second proof ended in %+v, want a broken one", name, broken)
+		}
+	}
+}

@@ -40,6 +40,10 @@ type ExampleResult struct {
 	attempt *judge.Judged // nil if it was not run
 }
 
+// interrupted reports whether the run ended for a reason of the daemon's, such as a runner that died. The example is
+// then skipped, and a proof is neither passed nor failed.
+func (r *ExampleResult) interrupted() bool { return r.attempt != nil && r.attempt.Class == agent.ClassNone }
+
 // Conditions holds the conditions of a run on examples.
 type Conditions struct {
 	adaptive bool // a source has just changed, so recorded fetches prove nothing
@@ -135,7 +139,7 @@ func (c *Against) ProveExamples(ctx context.Context, cand *Candidate, adaptive b
 	for i := range active {
 		x := &active[i]
 		r := c.RunExample(ctx, &cand.Generation, x, how)
-		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
+		if r.interrupted() {
 			return r.attempt
 		}
 		if r.Result == ExampleFailed {
@@ -154,6 +158,9 @@ func (c *Against) proveWrongs(ctx context.Context, cand *Candidate, how Conditio
 			x.Expect.ErrorType = v.GotErrorType
 		}
 		r := c.RunExample(ctx, &cand.Generation, &x, how)
+		if r.interrupted() {
+			return r.attempt
+		}
 		if r.Result == ExamplePassed || r.Result == ExampleFailed && r.attempt.Result.Failure != nil {
 			return wrongAgain(&c.Selection, r.attempt, &v)
 		}
@@ -240,7 +247,7 @@ func (c *Against) onlyExamples(ctx context.Context, cand *Candidate, broken *jud
 	active := c.Artifact.ActiveExamples()
 	for i := range active {
 		r := c.RunExample(ctx, &cand.Generation, &active[i], how)
-		if r.attempt != nil && r.attempt.Class == agent.ClassNone && ctx.Err() != nil {
+		if r.interrupted() {
 			return r.attempt
 		}
 		if r.Result != ExampleFailed {
