@@ -38,9 +38,9 @@ type ExamplesPut struct {
 }
 
 // PutExamples replaces the active examples of a method, which need not exist yet. Proposed examples stay, even if the
-// list contains them. An example without an id takes over the id of the active one with the same input. An example with
-// the id and input of an active one keeps the recorded effects of its call. Errors are *agent.InputError or the
-// store's: store.ErrConflict means another revision.
+// list contains them. An example without an id takes over the id of the active one with the same input, and outlives
+// the session of its call if no effects were recorded. An example with the id and input of an active one keeps the
+// recorded effects of its call. Errors are *agent.InputError or the store's: store.ErrConflict means another revision.
 func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Example, error) {
 	role, method, list := q.Role, q.Method, slices.Clone(q.Examples)
 	if err := agent.Names(&role, &method); err != nil {
@@ -79,7 +79,7 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 				// another replica may have accepted or rejected it meanwhile
 				rejected := x.State == agent.ExampleProposed && (a == nil || a.Example(x.ID) == nil)
 				if !rejected && !a.Proposes(&x) {
-					next = append(next, o.completed(a, identified(a, x, list), q.Actor))
+					next = append(next, ownIfStated(x, o.completed(a, identified(a, x, list), q.Actor)))
 				}
 			}
 			if a == nil && len(next) == 0 {
@@ -140,6 +140,16 @@ func identified(a *agent.Artifact, x agent.Example, list []agent.Example) agent.
 		x.ID = old.ID
 	}
 	return x
+}
+
+// ownIfStated returns the stored form of an example that was sent. If a person states an input and an answer without
+// the id of an example, and no recorded effects of a call go with them, then they no longer depend on the call that
+// gave the example, and outlive its session.
+func ownIfStated(sent, stored agent.Example) agent.Example {
+	if sent.ID == "" && stored.Effects == nil {
+		stored.CallID, stored.SessionID = "", ""
+	}
+	return stored
 }
 
 // completed returns the example as it is stored.
