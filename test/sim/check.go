@@ -16,6 +16,11 @@ func (w *World) quiet(whole bool) {
 		return
 	}
 	time.Sleep(time.Minute) // what goes on in the background ends
+	for _, c := range w.clients {
+		for _, s := range c.sessions {
+			w.ended(c, s)
+		}
+	}
 	w.count(func(t *Tally) { t.Checks++ })
 	for _, c := range w.clients {
 		for _, s := range c.sessions {
@@ -33,6 +38,26 @@ func (w *World) quiet(whole bool) {
 		w.checkUsage(p)
 	}
 	w.checkNamespaces()
+}
+
+// ended waits until no call of the session runs any more: one that its client has left may go on. It must have ended
+// within two hours.
+func (w *World) ended(c *client, s *session) {
+	for range 720 {
+		var got struct{ Data []json.RawMessage }
+		r := w.send(c, request{method: "GET", path: "/v1/calls?status=running&limit=1&session_id=" + s.id})
+		if r.status != http.StatusOK { // the daemon stops, or the session is gone
+			return
+		}
+		if err := r.into(&got); err != nil {
+			w.fail("the running calls: %v", err)
+		}
+		if len(got.Data) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Second)
+	}
+	w.fail("a call of %s has run for two hours", s.id)
 }
 
 // get reads a path. A failure fails the life, as all is quiet.

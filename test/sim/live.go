@@ -184,6 +184,7 @@ func (w *World) session(c *client, n int) *session {
 	if !w.ready(c) {
 		return nil
 	}
+	w.ended(c, s)
 	w.examine(c, s, false)
 	if s.there.want == gone {
 		return nil
@@ -246,7 +247,7 @@ func (w *World) call(c *client, step Step) {
 	w.answer(c, s, x, first)
 	switch {
 	case step.Kind == HangUp && first.status == 0:
-		time.Sleep(time.Minute) // the call ends, and is recorded
+		time.Sleep(time.Minute)
 	case step.Kind == Keyed:
 		w.again(c, s, x, q, first)
 	}
