@@ -16,11 +16,11 @@ type Spending interface {
 	// Reserve records the maximum cost of a request before it is sent. The reservation counts as its cost, even after a
 	// restart, until Settle replaces it.
 	Reserve(ctx context.Context, s agent.Spend) error
-	// Settle adds the cost of a request and drops the reservation with its ID. A power cut can bring the reservation
-	// back if the request cost nothing, or if calls do not wait for the disk.
+	// Settle adds the cost of a request and drops the reservation with its ID. It does nothing if there is no such
+	// reservation. Thus it can be repeated after an error, and the request counts once. A power cut can bring the
+	// reservation back if the request cost nothing, or if calls do not wait for the disk.
 	Settle(ctx context.Context, s agent.Spend) error
-	// Forfeit counts a whole reservation as spent and drops it, because nobody will settle it any more. It does nothing
-	// if there is no reservation with that ID. Thus, if several replicas find an abandoned one, it counts once.
+	// Forfeit settles a reservation as wholly spent, because nobody will settle it any more.
 	Forfeit(ctx context.Context, id string) error
 	// Spent returns the aggregates of the days from first to last, inclusive, all reservations and all forges.
 	Spent(ctx context.Context, first, last agent.Day) (Spent, error)

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -89,35 +90,51 @@ func (p *spending) add(e *entry) {
 	}
 }
 
-// Reserve is part of store.Namespace.
+// Reserve is part of store.Namespace. It does not wait for the disk if the request costs nothing.
 func (p *spending) Reserve(ctx context.Context, s agent.Spend) error {
 	e := p.n.newEntry()
 	e.Reserve = &s
-	return p.n.commit(ctx, &commit{entry: e})
+	return p.n.commit(ctx, &commit{entry: e, late: s.Sum() == 0})
 }
 
 // Settle is part of store.Namespace. With an interval, or if the request cost nothing, it does not wait for the disk;
 // the next sync of the journal makes it durable.
 func (p *spending) Settle(ctx context.Context, s agent.Spend) error {
+	return p.settle(ctx, s.ID, func(agent.Spend) agent.Spend { return s })
+}
+
+// Forfeit is part of store.Namespace.
+func (p *spending) Forfeit(ctx context.Context, id string) error {
+	return p.settle(ctx, id, func(reserved agent.Spend) agent.Spend { return reserved })
+}
+
+// errSettled refuses to settle a request that has no reservation.
+var errSettled = errors.New("there is no such reservation")
+
+// settle settles a reservation with its cost.
+func (p *spending) settle(ctx context.Context, id string, cost func(reserved agent.Spend) agent.Spend) error {
 	e := p.n.newEntry()
-	e.Settle = &s
-	if err := p.n.commit(ctx, &commit{entry: e, late: true}); err != nil || s.Sum() == 0 || p.n.o.Interval > 0 {
+	// Alone in its batch, so that the ledger has all earlier entries when check looks at it.
+	err := p.n.commit(ctx, &commit{entry: e, late: true, alone: true, check: func() error {
+		p.n.mu.RLock()
+		defer p.n.mu.RUnlock()
+		reserved, ok := p.ledger.Reservation(id)
+		if !ok {
+			return errSettled
+		}
+		s := cost(reserved)
+		e.Settle = &s
+		return nil
+	}})
+	switch {
+	case p.n.o.Interval > 0 && errors.Is(err, errSettled):
+		return nil
+	case errors.Is(err, errSettled):
+		return p.n.sequencer.settle() // an earlier attempt may have applied it, and failed to sync it
+	case err != nil || e.Settle.Sum() == 0 || p.n.o.Interval > 0:
 		return err
 	}
 	return p.n.sequencer.await(e.lsn)
-}
-
-// Forfeit is part of store.Namespace. It does not run concurrently with ReserveWithin.
-func (p *spending) Forfeit(ctx context.Context, id string) error {
-	p.n.store.deciding.Lock()
-	defer p.n.store.deciding.Unlock()
-	p.n.mu.RLock()
-	s, ok := p.ledger.Reservation(id)
-	p.n.mu.RUnlock()
-	if !ok {
-		return nil
-	}
-	return p.Settle(ctx, s)
 }
 
 // Spent is part of store.Namespace.

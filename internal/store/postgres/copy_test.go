@@ -137,8 +137,10 @@ func full(t *testing.T, s store.Store, now time.Time) {
 		ok(err)
 		ok(n.Reserve(t.Context(), agent.Spend{ID: "spend_1", Day: agent.DayOf(now),
 			Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
-		ok(n.Settle(t.Context(), agent.Spend{ID: "spend_2", Day: agent.DayOf(now), Role: "calculator", Model: "m",
-			Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
+		settled := agent.Spend{ID: "spend_2", Day: agent.DayOf(now), Role: "calculator", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: 10}}
+		ok(n.Reserve(t.Context(), settled))
+		ok(n.Settle(t.Context(), settled))
 		ok(n.AppendAudit(t.Context(), agent.AuditEntry{ID: "audit_3", Action: "context.patch", SessionID: "sess_2",
 			Reason: "secret"}))
 		ok(n.DeleteSession(t.Context(), "sess_2", &agent.AuditEntry{ID: "audit_4", Action: "session.delete"}))

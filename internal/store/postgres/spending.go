@@ -47,23 +47,19 @@ func queueOpen(b *pgx.Batch, ns int64, s *agent.Spend) error {
 	return err
 }
 
-// Settle implements store.Namespace. If a broken connection leaves open whether it succeeded, the next attempt finds
-// out by the missing reservation. A request without a reservation, which is one without a cost, may then count twice.
+// Settle implements store.Namespace.
 func (n *Namespace) Settle(ctx context.Context, s agent.Spend) error {
-	reserved := false // in the previous attempt
-	return n.repeat(ctx, func(ctx context.Context, c *change) error {
-		tag, err := c.Exec(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2", c.ns, key(s.ID))
-		settled := reserved && tag.RowsAffected() == 0
-		if err != nil || settled || s.Tokens == (agent.Tokens{}) {
-			return err
-		}
-		reserved = tag.RowsAffected() > 0
-		return c.addSpend(ctx, s)
-	})
+	return n.settle(ctx, s.ID, func(agent.Spend) agent.Spend { return s })
 }
 
 // Forfeit implements store.Namespace.
 func (n *Namespace) Forfeit(ctx context.Context, id string) error {
+	return n.settle(ctx, id, func(reserved agent.Spend) agent.Spend { return reserved })
+}
+
+// settle settles a reservation with its cost. If a broken connection leaves open whether it succeeded, the next attempt
+// finds out by the missing reservation.
+func (n *Namespace) settle(ctx context.Context, id string, cost func(reserved agent.Spend) agent.Spend) error {
 	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		rows, err := c.Query(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2 RETURNING doc", c.ns, key(id))
 		if err != nil {
@@ -73,7 +69,10 @@ func (n *Namespace) Forfeit(ctx context.Context, id string) error {
 		if err := eachDoc(rows, func(s agent.Spend) { found = append(found, s) }); err != nil || len(found) == 0 {
 			return err
 		}
-		return c.addSpend(ctx, found[0])
+		if s := cost(found[0]); s.Tokens != (agent.Tokens{}) {
+			return c.addSpend(ctx, s)
+		}
+		return nil
 	})
 }
 

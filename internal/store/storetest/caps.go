@@ -75,9 +75,9 @@ func caps(t *testing.T, r *rig) {
 	}
 	acme := r.in("acme")
 	for _, s := range []agent.Spend{one, other, early} {
-		r.ok(r.s.Settle(r.ctx, s))
+		r.spent(r.s, s)
 	}
-	r.ok(acme.Settle(r.ctx, one))
+	r.spent(acme, one)
 	r.ok(r.s.Reserve(r.ctx, one))
 	r.ok(acme.Reserve(r.ctx, agent.Spend{ID: "spend_d", Day: day, Tokens: agent.Tokens{Prompt: 7}}))
 	want := map[string]store.Use{"day": {Used: 200, Reserved: 100}, "month": {Used: 300, Reserved: 100},
@@ -111,12 +111,11 @@ func capsOfErased(t *testing.T, r *rig) {
 		Tokens: agent.Tokens{Requests: 1, Prompt: 150, Completion: 50}}
 	before := spent
 	before.ID, before.Day = "spend_b", day-1
-	r.ok(r.s.Settle(r.ctx, spent))
+	r.spent(r.s, spent)
 	for round, name := range []agent.Namespace{"acme", "beta", "acme"} {
 		n := r.in(name)
 		for _, s := range []agent.Spend{spent, before} {
-			r.ok(n.Reserve(r.ctx, s))
-			r.ok(n.Settle(r.ctx, s))
+			r.spent(n, s)
 		}
 		r.ok(n.Reserve(r.ctx, agent.Spend{ID: "spend_c", Day: day, Tokens: agent.Tokens{Prompt: 100}}))
 		if round == 1 && r.h.Reopen != nil {

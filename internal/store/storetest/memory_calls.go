@@ -334,7 +334,11 @@ func (n *memoryNamespace) Reserve(ctx context.Context, s agent.Spend) error {
 
 // Settle implements Namespace.
 func (n *memoryNamespace) Settle(ctx context.Context, s agent.Spend) error {
-	return n.spend(ctx, func(l *store.Ledger) { l.Settle(s) })
+	return n.spend(ctx, func(l *store.Ledger) {
+		if _, ok := l.Reservation(s.ID); ok {
+			l.Settle(s)
+		}
+	})
 }
 
 // Forfeit implements Namespace.

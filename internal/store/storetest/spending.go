@@ -11,6 +11,49 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// spent reserves and settles a request.
+func (r *rig) spent(n store.Namespace, s agent.Spend) {
+	r.Helper()
+	r.ok(n.Reserve(r.ctx, s))
+	r.ok(n.Settle(r.ctx, s))
+}
+
+// settles checks that a request counts exactly once and at its first settled cost, however often it is settled or
+// forfeited, also at once. One without a reservation does not count.
+func settles(t *testing.T, r *rig) {
+	day := agent.DayOf(r.clock.now())
+	spend := func(id string, prompt int64) agent.Spend {
+		return agent.Spend{ID: id, Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: prompt}}
+	}
+	r.ok(r.s.Settle(r.ctx, spend("spend_of_nobody", 7)))
+	r.spent(r.s, spend("spend_free", 0))
+	r.ok(r.s.Settle(r.ctx, spend("spend_free", 0)))
+	for round := range 20 {
+		id := fmt.Sprint("spend_", round)
+		r.ok(r.s.Reserve(r.ctx, spend(id, 1000)))
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				if err := r.s.Settle(r.ctx, spend(id, 10)); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+			})
+		}
+		group.Wait()
+		r.ok(r.s.Forfeit(r.ctx, id))
+	}
+	r.everyWay(func() {
+		r.ok(r.s.Settle(r.ctx, spend("spend_3", 10)))
+		got, err := r.s.Spent(r.ctx, day, day)
+		r.ok(err)
+		if want := "[{m {21 200 0 0 0}}]"; len(got.Open) != 0 || len(got.Rows) != 1 ||
+			fmt.Sprint(got.Rows[0].Models) != want {
+			t.Errorf("got %+v, want nothing open and one row with %s", got, want)
+		}
+	})
+}
+
 // forfeits checks that an abandoned reservation found by several handles at once counts exactly once and in full. A
 // settled one does not count.
 func forfeits(t *testing.T, r *rig) {
