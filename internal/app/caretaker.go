@@ -66,6 +66,7 @@ func (c *caretaker) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		c.parts.spend.Record(ctx)
 		c.turn.Do(ctx, c.round)
 		if time.Since(idleSince) >= dropEvery {
 			idleSince = time.Now()

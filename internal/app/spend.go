@@ -46,8 +46,13 @@ func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
 			break
 		}
 	}
-	p.spend, err = spend.New(ctx, so, names...)
-	return err
+	ledger, err := spend.New(ctx, so, names...)
+	if err != nil {
+		return err
+	}
+	p.spend = ledger
+	a.onStop("the costs of models", func(ctx context.Context) error { ledger.Record(ctx); return nil })
+	return nil
 }
 
 // spendStats returns the figures of caps for metrics.

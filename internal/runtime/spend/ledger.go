@@ -42,6 +42,7 @@ type Ledger struct {
 	days     map[agent.Day]*sum           // over all namespaces
 	accounts map[agent.Namespace]*Account // those used since the start
 	warned   map[cap]bool                 // caps already logged
+	refused  []unrecorded                 // costs that the store has refused so far
 }
 
 // New reads the ledger of the namespaces from the store. Requests in flight when the last process ended count in full

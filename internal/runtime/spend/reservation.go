@@ -41,9 +41,6 @@ func (r *reservation) reserve(ctx context.Context) error {
 	if over := r.take(); over != nil {
 		return over
 	}
-	if r.spend.Sum() == 0 { // free requests need no record
-		return nil
-	}
 	if err := r.account.store.Reserve(ctx, r.spend); err != nil {
 		r.settle(provider.Bill{Free: true}) // it may have been stored despite the error
 		return fmt.Errorf("the model was not asked, since the cost of that could not be recorded: %w", err)
@@ -124,15 +121,17 @@ func (r *reservation) settle(b provider.Bill) {
 	r.record(cost)
 }
 
-// record stores the actual cost.
+// record stores the actual cost. If the store refuses it, the ledger keeps it for Record.
 func (r *reservation) record(cost agent.Spend) {
 	// Do not use the request's context: it may have ended with the client. Until the cost is stored, the whole
 	// reservation counts after a restart.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	l := r.account.ledger
 	if err := r.account.store.Settle(ctx, cost); err != nil {
-		r.account.ledger.o.Logger.Error().Err(err).Int64("tokens",
+		l.o.Logger.Error().Err(err).Int64("tokens",
 			cost.Sum()).Msg("what a request to the model cost could not be recorded")
+		l.keep(unrecorded{r.account, cost})
 	}
 }
 

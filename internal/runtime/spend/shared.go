@@ -25,7 +25,7 @@ const readEvery = 10 * time.Second
 // has no room.
 func (r *reservation) reserveShared(ctx context.Context) error {
 	if r.spend.Sum() == 0 {
-		return nil
+		return r.reserve(ctx)
 	}
 	a, l := r.account, r.account.ledger
 	caps, within := r.caps()

@@ -64,7 +64,8 @@ type UsageReport struct {
 // usageDays is the number of days that a report covers by default.
 const usageDays = 30
 
-// Usage returns a report. It reads the store, and with other replicas also refreshes the account.
+// Usage returns a report. It reads the store, and with other replicas also refreshes the account. Costs that the store
+// refuses are included.
 func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	last := agent.DayOf(a.ledger.o.Now())
 	if !q.Until.IsZero() {
@@ -74,10 +75,12 @@ func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) 
 	if !q.Since.IsZero() {
 		first = agent.DayOf(q.Since)
 	}
+	refused := a.refused() // before the store is read, because they may be recorded meanwhile
 	spent, err := a.store.Spent(ctx, first, last)
 	if err != nil {
 		return UsageReport{}, err
 	}
+	spent = withRefused(spent, refused, first, last)
 	if a.ledger.shared() {
 		if err := a.ledger.refresh(ctx, a); err != nil {
 			return UsageReport{}, err
