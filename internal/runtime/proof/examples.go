@@ -42,7 +42,9 @@ type ExampleResult struct {
 
 // interrupted reports whether the run ended for a reason of the daemon's, such as a runner that died. The example is
 // then skipped, and a proof is neither passed nor failed.
-func (r *ExampleResult) interrupted() bool { return r.attempt != nil && r.attempt.Class == agent.ClassNone }
+func (r *ExampleResult) interrupted() bool {
+	return r.attempt != nil && r.attempt.Class == agent.ClassNone
+}
 
 // Conditions holds the conditions of a run on examples.
 type Conditions struct {
