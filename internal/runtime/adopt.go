@@ -18,35 +18,34 @@ import (
 
 // An adoption is a candidate that becomes a generation of its artifact in the commit of the call that ran it.
 type adoption struct {
-	candidate *forge.Candidate
-	result    agent.Class
-	attempt   judge.Judged
-	fixture   *agent.Fixture // of the call; nil if it has none
-	corrects  *correction    // what the call corrects; nil until the detector has run
+	tried    // its attempt is zero if it did not run
+	result   agent.Class
+	fixture  *agent.Fixture // of the call; nil if it has none
+	corrects *correction    // what the call corrects; nil until the detector has run
 }
 
 // keepUnapproved adopts the candidate, unless a person holds the artifact. It must not answer calls before a person
 // approves it. The previous program answers this call, even if with its failure. Without a previous program, the call
 // fails.
-func (rec *recovery) keepUnapproved(cand *forge.Candidate) agent.Outcome {
-	rec.repairEnded(true)
+func (rec *recovery) keepUnapproved(t *tried) agent.Outcome {
+	rec.trail.RepairEnded(rec.Call, true)
 	if !rec.held() {
-		rec.adopting, rec.waits = &adoption{candidate: cand, result: agent.ClassNone}, true
+		rec.adopting, rec.waits = &adoption{tried: *t, result: agent.ClassNone}, true
 	}
 	if rec.failed.ID == "" {
-		return rec.waitsForApproval(cand.Beyond.Load())
+		return rec.waitsForApproval(t.Beyond.Load())
 	}
 	rec.ran(agent.SourcePersisted, rec.failed.Program, rec.failed)
-	return withWaiting(&rec.Selection, rec.keep(rec.failed), rec.adopting.beyond())
+	return withWaiting(&rec.Selection, rec.keep(rec.failed), rec.adopting.waitsFor())
 }
 
-// beyond returns what the waiting candidate reaches beyond its predecessor. It returns nil if there is nothing, or if a
-// is nil because nothing is adopted.
-func (a *adoption) beyond() *agent.Effects {
+// waitsFor returns what the waiting candidate reaches beyond its predecessor. It returns nil if there is nothing, or if
+// a is nil because nothing is adopted.
+func (a *adoption) waitsFor() *agent.Effects {
 	if a == nil {
 		return nil
 	}
-	return a.candidate.Beyond.Load()
+	return a.Beyond.Load()
 }
 
 // waitsForApproval returns the outcome of a call whose only program waits for a person's approval. beyond is what the
@@ -73,9 +72,10 @@ func (rec *recovery) held() bool {
 
 // adoptOrDrop answers the call with a candidate that served. It adopts the candidate unless a person holds the
 // artifact, or unless the attempt proves nothing about the candidate.
-func (rec *recovery) adoptOrDrop(ctx context.Context, cand *forge.Candidate, j judge.Judged) agent.Outcome {
-	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, cand)
-	proven := len(cand.Proof.Kept) > 0
+func (rec *recovery) adoptOrDrop(ctx context.Context, t *tried) agent.Outcome {
+	cand, j := t.Candidate, t.attempt
+	keepable := !rec.SwitchedOff() || !rec.held() && rec.reproduces(ctx, t)
+	proven := len(t.proof.Kept) > 0
 	waits := j.Unallowed && cand.Predecessor == nil // the program is sound: only a person's approval is missing
 	worth := waits || j.Class == agent.ClassOK || j.PassedOn || j.Class == agent.ClassAuthored &&
 		(j.Outcome.ErrorType == agent.ErrInvalidInput || proven)
@@ -83,9 +83,9 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *forge.Candidate, j j
 	case !keepable:
 		rec.countUnkept(rec.Artifact)
 	case rec.Decision.Reason == selection.ReasonArgsIgnored && !cand.Generation.Cacheable:
-		rec.ignoredAgain(cand, j)
+		rec.ignoredAgain(t)
 	case worth && !rec.held():
-		rec.adopting = &adoption{candidate: cand, result: j.Class, attempt: j}
+		rec.adopting = &adoption{tried: *t, result: j.Class}
 		if j.Outcome.OK() {
 			rec.adopting.fixture = rec.ProvenFixture(ctx, &cand.Generation, j)
 		}
@@ -94,21 +94,23 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *forge.Candidate, j j
 	}
 	// these two classes prove nothing about the repair
 	if j.Class != agent.ClassNone && j.Class != agent.ClassExtrinsic {
-		rec.repairEnded(j.Class == agent.ClassOK || rec.adopting != nil)
+		rec.trail.RepairEnded(rec.Call, j.Class == agent.ClassOK || rec.adopting != nil)
 	}
 	return rec.keep(j)
 }
 
 // reproduces reports whether a program that was written without regard to the stored one gives the stored program's
-// answers. The candidate answers the call either way.
-func (rec *recovery) reproduces(ctx context.Context, cand *forge.Candidate) bool {
-	return rec.Refreshed(ctx).ProveFixtures(ctx, &cand.Candidate, false, false) == nil
+// answers, and adds that to its proof. The candidate answers the call either way.
+func (rec *recovery) reproduces(ctx context.Context, t *tried) bool {
+	var broken *judge.Judged
+	t.proof.Reproduced, broken = proof.Reproduces(ctx, t.Candidate.Candidate, &rec.Against)
+	return broken == nil
 }
 
 // adopt commits the call with its candidate as the artifact's new generation. If several calls share a candidate, the
 // first to get here adopts it; the others only count their results on it.
 func (a *answered) adopt() (CallResult, error) {
-	cand := a.adopting.candidate
+	cand := a.adopting.Candidate
 	cand.Turn.Lock()
 	defer cand.Turn.Unlock()
 	change := a.adoptedResult()
@@ -162,7 +164,7 @@ func (a *answered) countUnkept(now *agent.Artifact) {
 // adoptOn decides the adoption on the artifact's stored state. It returns store.ErrConflict if the artifact changed in
 // the meantime; then nothing was committed.
 func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
-	cand := a.adopting.candidate
+	cand, proved := a.adopting.Candidate, &a.adopting.proof
 	now, err := a.Env.Store.Artifact(a.Env.Within(), a.Role, a.Method)
 	decided := int64(0)
 	if err == nil {
@@ -179,7 +181,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		return a.persistUnkept(now) // a person's operation takes precedence over a forged program
 	}
 	unlooked := a.UnderSwitch() && cand.Predecessor == nil && now.Current() != nil
-	if unlooked || proof.ExamplesDigest(now) != cand.Proof.Examples || cand.Proof.Unseen(cand.Predecessor, now) {
+	if unlooked || proof.ExamplesDigest(now) != proved.Examples || proved.Unseen(cand.Predecessor, now) {
 		return a.persistUnkept(now) // the examples or the recorded answers changed since the proof
 	}
 	g := cand.Generation
@@ -187,9 +189,9 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if cand.Predecessor != nil {
 		g.ParentID = &cand.Predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.Proof.Fixtures(), cand.Proof.Changed, a.adopting.beyond(),
-		cand.Proof.Breaks
-	g.ForgeUsage = a.trail.usage
+	g.Fixtures, g.ChangedAnswers, g.Breaks = proved.Fixtures(), proved.Changed, proved.Breaks
+	g.Beyond = cand.Beyond.Load()
+	g.ForgeUsage = a.trail.Usage
 	g.ForgeUsage.Add(cand.Cost)
 	change.Decided = &decided
 	// else the previous program answered, and this one waits for approval
@@ -223,7 +225,7 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 		Checked:   j.Checked, CheckPassed: j.Checked, Shapes: j.Shapes, Outlines: j.Outlines,
 		Owner: agent.LoggedOwner(a.Reader()), Unrun: j.Misfit}
 	if a.outcome.OK() {
-		change.Caller = callerOf(a.Call, &a.adopting.candidate.Generation)
+		change.Caller = callerOf(a.Call, &a.adopting.Generation)
 		change.Fixture, change.Answered = a.adopting.fixture, judge.AnsweredInput(a.Call, *j)
 		if j.Outcome.OK() {
 			change.Effects = j.FirstSeen(nil)
@@ -253,12 +255,13 @@ func heldMeanwhile(was, now *agent.Artifact) bool {
 // not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
 // arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
 // arguments in its text proves nothing.
-func (rec *recovery) ignoredAgain(cand *forge.Candidate, j judge.Judged) {
+func (rec *recovery) ignoredAgain(t *tried) {
+	j := t.attempt
 	if j.Class == agent.ClassOK {
 		rec.countUnkept(rec.Artifact)
 	}
-	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(cand.Proof.Kept) > 0 &&
-		cand.Generation.CacheabilityReason == forge.CacheIgnored {
+	if g := rec.Decision.Generation; g != nil && j.Class == agent.ClassOK && len(t.proof.Kept) > 0 &&
+		t.Generation.CacheabilityReason == forge.CacheIgnored {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.Args), rec.Kwargs)})
 	}

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"slices"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
@@ -41,7 +40,6 @@ type answered struct {
 	trail     trail
 	predicted agent.Usage // what its programs' questions to the model cost
 	stages    telemetry.Stages
-	leaves    []func() // leave the flights, after the commit
 
 	beyond   *agent.Effects // what its programs reached, or tried to reach, beyond the manifest; nil if nothing
 	adaptive bool           // the stored program failed because an external response changed shape
@@ -50,31 +48,11 @@ type answered struct {
 
 // A trail records what was tried for a call.
 type trail struct {
-	failures         []agent.AttemptFailure
-	rolledBack       bool // a failed attempt ran, and its context changes were dropped
-	feedback         bool // the model was shown an earlier failure
-	repairAttempted  bool
-	repairSucceeded  bool
-	repairOpen       bool // a repair was requested, and its success is not known yet
-	repairShared     bool // another call asked for the open repair, and counts it
-	guardrails       int  // retries used, as in the next two fields
-	executionRepairs int
-	outcomeRepairs   int
-	repeated         int // programs requested after two runs in a row that failed the same way
-	requested        int // programs requested from the model
-	usage            agent.Usage
-	system, user     string   // the last prompt
-	tools            []string // roles of the known tools in the last prompt
-	warnings         []string
-	gated            time.Duration // part of forging: parsing, checking and compiling programs
-	built            time.Duration // time spent waiting for the compiler
-	refused          string        // checksum of the last program that the gate refused
+	forge.Ledger
+	rolledBack bool // a failed attempt ran, and its context changes were dropped
+	warnings   []string
+	refused    string // checksum of the last program that the gate refused
 }
-
-// Bounds of what a call's log entry keeps of its trail.
-const (
-	maxAttemptFailures = 8
-)
 
 // warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.
 func (t *trail) warn(text string) {

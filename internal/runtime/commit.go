@@ -20,11 +20,7 @@ var replyCode = jsonenc.For[Reply]()
 // commit ends every call: one store commit with one record and one log entry, then the metrics. It is not cut short
 // when the client leaves. An error means that nothing was committed.
 func (a *answered) commit() (CallResult, error) {
-	defer func() {
-		for _, leave := range a.leaves {
-			leave() // after the candidate is stored: until then other calls may join its flight
-		}
-	}()
+	defer a.trail.Leave() // after the candidate is stored: until then other calls may join its flight
 	defer func() { attempt.Discard(a.Drafts) }()
 	// Bound the answer before the adoption: if there is no room for it, the attempt must not count for its program.
 	a.bound()
@@ -167,7 +163,7 @@ func (a *answered) countSaved() {
 
 // own returns the model usage of the call itself: for writing programs, and for its programs' questions.
 func (a *answered) own() agent.Usage {
-	total := a.trail.usage
+	total := a.trail.Usage
 	total.Add(a.predicted)
 	return total
 }
@@ -191,13 +187,13 @@ func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
 		Selection: a.Decision.Logged()}
 	p.Engine, p.Tier = a.last.RanOn(a.facts)
-	p.BuildMs = agent.Milliseconds(a.trail.built)
+	p.BuildMs = agent.Milliseconds(a.trail.Built)
 	if g := a.program; g != nil {
 		p.Checksum, p.Trigger, p.Doubted, p.Stale = g.CodeChecksum, g.Trigger, a.doubted(), a.staleness()
 	}
 	return Reply{CallID: a.ID, SessionID: a.Session.ID, TraceID: a.TraceID, Role: a.Role, Method: a.Method,
 		Outcome: a.outcome,
-		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}
+		Program: p, Attempts: max(1, a.attempts, a.trail.Requested), DurationMs: took, Usage: a.usage()}
 }
 
 // record returns the call's history record. It holds a summary of the outcome without its value.

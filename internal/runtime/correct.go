@@ -25,6 +25,8 @@ const maxCorrections = 8
 // A corrector forges corrections in the background, one per method at a time. The old program keeps answering until a
 // correction holds every active example. The zero value is ready.
 type corrector struct {
+	running sync.WaitGroup
+
 	mu      sync.Mutex
 	pending map[turns.Method]*pendingCorrection // guarded by mu
 }
@@ -84,7 +86,7 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 		p.now = p.next
 	}
 	tried = p.next
-	r.flights.Under.Go(func() { r.runCorrection(k, p, begin) })
+	c.running.Go(func() { r.runCorrection(k, p, begin) })
 	return tried
 }
 
@@ -170,10 +172,10 @@ func (r *Runtime) tryCorrection(ctx context.Context, k turns.Method, actor strin
 	if !rec.Policy.RepairEnabled {
 		q.Kind = provider.KindForge
 	}
-	cand, failure := rec.forgeCorrection(ctx, q)
+	t, failure := rec.forgeCorrection(ctx, q)
 	switch {
 	case failure == nil:
-		return r.adoptCorrection(k, cand, actor, &was)
+		return r.adoptCorrection(k, t, actor, &was)
 	case ctx.Err() != nil: // interrupted: resumed after the restart
 		_ = r.setCorrection(r.env.Within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
@@ -227,7 +229,7 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if rec.Artifact.Doubted(g.ID) {
 		return nil
 	}
-	if broken := rec.ProveExamples(ctx, &proof.Candidate{Generation: *g}, false); broken != nil {
+	if broken := proof.Examples(ctx, proof.New(*g, nil), &rec.Against); broken != nil {
 		return nil
 	}
 	if rec.Policy.ApprovalRequired && !g.Approved || rec.Policy.NewReach == agent.ReachAsk &&
@@ -240,30 +242,28 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 
 // forgeCorrection asks a model to correct the current program and proves the result. It returns a proved candidate or
 // the failure.
-func (rec *recovery) forgeCorrection(ctx context.Context, q forge.Request) (*forge.Candidate, *agent.Outcome) {
+func (rec *recovery) forgeCorrection(ctx context.Context, q forge.Request) (*tried, *agent.Outcome) {
 	for {
 		cand, out := rec.obtain(ctx, q)
-		for _, leave := range rec.leaves {
-			leave() // no other call shares the flight, and the next request may have the same key
-		}
-		rec.leaves = nil
+		rec.trail.Leave() // no other call shares the flight, and the next request may have the same key
 		if cand == nil {
 			return nil, out
 		}
-		broken := rec.Prove(ctx, &cand.Candidate, false, true)
+		t := &tried{Candidate: cand, proof: rec.prove(ctx, cand, true)}
+		broken := t.proof.Broken
 		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
 		// hosts.
 		if broken == nil && cand.Beyond.Load() == nil {
 			broken = namesUnapproved(&rec.Selection, &cand.Generation)
 		}
 		if broken == nil {
-			rec.repairEnded(true)
-			cand.Generation.ForgeUsage = rec.trail.usage
-			return cand, nil
+			rec.trail.RepairEnded(rec.Call, true)
+			cand.Generation.ForgeUsage = rec.trail.Usage
+			return t, nil
 		}
 		rec.note(*broken)
 		rec.r.noteRejected(ctx, rec.Call, cand, broken)
-		if broken.Class != agent.ClassIntrinsic || !rec.spend(broken, q.Basis) {
+		if broken.Class != agent.ClassIntrinsic || !rec.trail.Spend(broken, q.Basis) {
 			return nil, &broken.Outcome
 		}
 		q.Basis = forge.Failing{Code: cand.Generation.Code, Checksum: cand.Generation.CodeChecksum,

@@ -151,7 +151,7 @@ func TestCorrectionIsRetried(t *testing.T) {
 			r.corrects.mu.Unlock()
 			<-tried
 		}
-		r.flights.Under.Wait()
+		r.corrects.running.Wait()
 		a := artifactOf(t, r, "r", "m")
 		if c := a.Correction; c.State != agent.CorrectionFailed || c.Attempts != maxCorrections || c.LastError == nil {
 			t.Errorf("the correction is %s", agent.Encoded(c))
@@ -175,7 +175,7 @@ func TestTimerRetriesCorrection(t *testing.T) {
 		if a := artifactOf(t, r, "r", "m"); a.Correction.State != agent.CorrectionBackingOff || a.Code != "one" {
 			t.Fatalf("after the first attempt it is %s, %s serves", agent.Encoded(a.Correction), a.Code)
 		}
-		r.flights.Under.Wait() // for the attempts after 10 and 30 s
+		r.corrects.running.Wait() // for the attempts after 10 and 30 s
 		a := artifactOf(t, r, "r", "m")
 		if a.Correction.State != agent.CorrectionAdopted || a.Correction.Attempts != 3 || a.Code != "two" ||
 			time.Since(began) != 30*time.Second || model.Count("r.m", "") != 4 {
@@ -200,7 +200,7 @@ func TestVerdictDuringCorrection(t *testing.T) {
 		close(model.Block)
 		<-tried
 		<-again // an attempt that began after the second verdict
-		r.flights.Under.Wait()
+		r.corrects.running.Wait()
 		a := artifactOf(t, r, "r", "m")
 		if a.Correction.State != agent.CorrectionAdopted || a.Code != "three" {
 			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
@@ -239,7 +239,7 @@ func TestCorrectionOvertaken(t *testing.T) {
 			}})
 			r, _, _ = wrongly(t, box, []string{"one", "two"}, "2", nil)
 			<-r.Correct("r", "m", "ada")
-			r.flights.Under.Wait()
+			r.corrects.running.Wait()
 			a := artifactOf(t, r, "r", "m")
 			if a.Correction.State != tt.state || a.Code != tt.current {
 				t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
@@ -326,7 +326,7 @@ func TestCorrectionInterrupted(t *testing.T) {
 		if err := next.ResumeCorrections(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		next.flights.Under.Wait()
+		next.corrects.running.Wait()
 		if a := artifactOf(t, next, "r", "m"); a.Correction.State != agent.CorrectionAdopted || a.Code != "two" {
 			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
 		}
@@ -355,7 +355,7 @@ func TestCorrectionWaitsOverARestart(t *testing.T) {
 			t.Errorf("the model was asked %v too early", time.Until(*at))
 		}
 		time.Sleep(time.Second)
-		next.flights.Under.Wait()
+		next.corrects.running.Wait()
 		if c := artifactOf(t, next, "r", "m").Correction; c.State != agent.CorrectionAdopted || c.Attempts != 2 {
 			t.Errorf("the correction is %s", agent.Encoded(c))
 		}
@@ -425,7 +425,7 @@ func TestCorrectionOutlivesAnOutage(t *testing.T) {
 				kept := &outage{Namespace: r.env.Store, begins: tt.begins}
 				r.env.Store = kept
 				r.Correct("r", "m", "ada")
-				r.flights.Under.Wait()
+				r.corrects.running.Wait()
 				r.env.Store = kept.Namespace
 				a := artifactOf(t, r, "r", "m")
 				if a.Correction.State != agent.CorrectionAdopted || a.Code != "two" || kept.until.IsZero() {

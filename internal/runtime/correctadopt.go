@@ -25,7 +25,7 @@ func (r *Runtime) noteRejected(ctx context.Context, c *call.Call, cand *forge.Ca
 
 // adoptCorrection makes the candidate the current generation, unless a person changed the examples or the artifact
 // since the proof. It returns when to try again; zero means never.
-func (r *Runtime) adoptCorrection(k turns.Method, cand *forge.Candidate, actor string,
+func (r *Runtime) adoptCorrection(k turns.Method, t *tried, actor string,
 	was *agent.Correction) time.Time {
 	unlock := r.lockAdoption(k)
 	defer unlock()
@@ -34,16 +34,17 @@ func (r *Runtime) adoptCorrection(k turns.Method, cand *forge.Candidate, actor s
 	if err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
+	cand, proved := t.Candidate, &t.proof
 	wrong := now.Corrections()
 	other := len(wrong) == 0 || now.Judged(&wrong[0]).ID != cand.Predecessor.ID
-	if other || now.Quarantined || now.Pinned || proof.ExamplesDigest(now) != cand.Proof.Examples ||
-		cand.Proof.Unseen(cand.Predecessor, now) {
+	if other || now.Quarantined || now.Pinned || proof.ExamplesDigest(now) != proved.Examples ||
+		proved.Unseen(cand.Predecessor, now) {
 		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return r.env.Now() // prove again on the current state: a person's operation takes precedence
 	}
 	g := cand.Generation
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.Predecessor.ID
-	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.Proof.Fixtures(), cand.Proof.Changed, cand.Beyond.Load()
+	g.Fixtures, g.ChangedAnswers, g.Beyond = proved.Fixtures(), proved.Changed, cand.Beyond.Load()
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
 	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.env.Now()), Actor: actor,
 		Action: "artifact.correct", Target: k.Role + "." + k.Method,
@@ -53,7 +54,7 @@ func (r *Runtime) adoptCorrection(k turns.Method, cand *forge.Candidate, actor s
 		Correction: done}, &entry); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
-	r.backoffs.ClearMethod(k)
+	r.forges.ClearMethod(k)
 	return time.Time{}
 }
 

@@ -38,5 +38,7 @@ func (r *Runtime) correcting(ctx context.Context, k turns.Method, a *agent.Artif
 		(!s.Terms.Own || s.Terms.Checked != g.CheckedFingerprint) {
 		err = errContractUnknown
 	}
-	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.Policy)}, err
+	rec := &recovery{answered: &answered{selected: s}}
+	rec.trail.Open(s.Policy)
+	return rec, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
@@ -27,9 +28,9 @@ const (
 // check, and an invalid_code or a panic stays as it is. Two cases get a type of their own, because their causes do not
 // concern clients: programs that the gate's policy refused, and programs that answered earlier calls differently from
 // their predecessors.
-func (rec *recovery) exhausted(a judge.Judged) agent.Outcome {
+func exhausted(a judge.Judged, depth int, tried *forge.Ledger) agent.Outcome {
 	o := a.Outcome
-	if rec.Depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
+	if depth > 0 || !policyBreach(o.ErrorType) && !tried.Recovered() {
 		return o
 	}
 	public := o
@@ -65,12 +66,6 @@ func lastMessage(o agent.Outcome) string {
 		return raw
 	}
 	return o.ErrorMessage
-}
-
-// recovered reports whether the call tried more than once.
-func (rec *recovery) recovered() bool {
-	t := &rec.trail
-	return t.repairAttempted || t.guardrails+t.executionRepairs+t.outcomeRepairs > 0 || len(t.failures) > 1
 }
 
 // policyBreach reports whether the gate refused a program for what it tries to do, rather than for not being valid Go.

@@ -5,9 +5,8 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
 
 // The caller's outcome of an exhausted call depends on the stage at which its last attempt ended.
@@ -31,18 +30,17 @@ func TestExhausted(t *testing.T) {
 			reply{agent.ErrContractViolation, outcomeBoundary, "", ""}},
 		{"a panic", attempt.StageExecution, agent.ErrExecution, reply{agent.ErrExecution, executionBoundary, "", ""}},
 	}
-	recoveries := map[string]trail{
-		"a repair":             {repairAttempted: true},
-		"a guardrail recovery": {guardrails: 1},
-		"an execution repair":  {executionRepairs: 1},
-		"an outcome repair":    {outcomeRepairs: 1},
-		"two failures":         {failures: make([]agent.AttemptFailure, 2)},
+	recoveries := map[string]forge.Ledger{
+		"a repair":             {RepairAttempted: true},
+		"a guardrail recovery": {Cost: forge.Cost{Guardrails: 1}},
+		"an execution repair":  {ExecutionRepairs: 1},
+		"an outcome repair":    {OutcomeRepairs: 1},
+		"two failures":         {Failures: make([]agent.AttemptFailure, 2)},
 	}
-	exhaust := func(depth int, tr trail, stage, errorType string) (agent.Outcome, agent.Outcome) {
+	exhaust := func(depth int, tried forge.Ledger, stage, errorType string) (agent.Outcome, agent.Outcome) {
 		o := agent.Failed(errorType, "secret of the program")
 		o.Metadata = map[string]any{"detail": "index"}
-		rec := &recovery{answered: &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Depth: depth}}}}, trail: tr}}
-		return o, rec.exhausted(judge.Judged{Stage: stage, Outcome: o})
+		return o, exhausted(judge.Judged{Stage: stage, Outcome: o}, depth, &tried)
 	}
 	for _, tt := range tests {
 		for what, tr := range recoveries {
@@ -58,11 +56,11 @@ func TestExhausted(t *testing.T) {
 				t.Errorf("%s: the attempt's own metadata changed: %v", tt.name, o.Metadata)
 			}
 		}
-		if o, got := exhaust(1, trail{repairAttempted: true}, tt.stage,
+		if o, got := exhaust(1, forge.Ledger{RepairAttempted: true}, tt.stage,
 			tt.errorType); got.ErrorMessage != o.ErrorMessage || got.ErrorType != tt.errorType {
 			t.Errorf("%s: a program that called another gets %+v", tt.name, got)
 		}
-		_, got := exhaust(0, trail{failures: make([]agent.AttemptFailure, 1)}, tt.stage, tt.errorType)
+		_, got := exhaust(0, forge.Ledger{Failures: make([]agent.AttemptFailure, 1)}, tt.stage, tt.errorType)
 		if plain := got.ErrorMessage != exhaustedMessage; plain == policyBreach(tt.errorType) {
 			t.Errorf("%s at the first attempt: got %+v", tt.name, got)
 		}

@@ -2,80 +2,14 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
-	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
-
-// A flight ends for nobody while one of its users is left, and for good with the last.
-func TestLeaveFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var fs forge.Flights
-		var ended error
-		forge := func(ctx context.Context, _ *forge.Meter) forge.Result {
-			<-ctx.Done()
-			ended = context.Cause(ctx)
-			return forge.Result{Last: "left"}
-		}
-		one, leads, leaveOne := fs.Join(t.Context(), "key", forge)
-		two, leadsToo, leaveTwo := fs.Join(t.Context(), "key", forge)
-		if one != two || !leads || leadsToo {
-			t.Fatalf("the second did not join: leaders %v and %v", leads, leadsToo)
-		}
-		leaveOne()
-		leaveOne() // counts once
-		synctest.Wait()
-		if ended != nil {
-			t.Fatalf("the flight ended for the second: %v", ended)
-		}
-		leaveTwo()
-		synctest.Wait()
-		if !errors.Is(ended, interrupt.ErrCanceled) {
-			t.Errorf("the flight ended with %v", ended)
-		}
-		if res, ok := one.Wait(t.Context()); !ok || res.Last != "left" {
-			t.Errorf("the result is %+v, %v", res, ok)
-		}
-		_, leads, leave := fs.Join(t.Context(), "key", forge)
-		if !leads {
-			t.Error("a flight that everybody left was joined")
-		}
-		leave()
-		fs.Under.Wait()
-		if len(fs.All) != 0 {
-			t.Errorf("%d flights are remembered", len(fs.All))
-		}
-	})
-}
-
-// A user that is interrupted gets no result; the flight's own end is that of the daemon.
-func TestWaitForFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var fs forge.Flights
-		life, end := context.WithCancelCause(t.Context())
-		fl, _, leave := fs.Join(life, "key", func(ctx context.Context, _ *forge.Meter) forge.Result {
-			<-ctx.Done()
-			return forge.Result{Last: context.Cause(ctx).Error()}
-		})
-		defer leave()
-		gone, hangUp := context.WithCancel(t.Context())
-		hangUp()
-		if _, ok := fl.Wait(gone); ok {
-			t.Error("a user that is gone got a result")
-		}
-		end(interrupt.ErrShutdown)
-		if res, ok := fl.Wait(t.Context()); !ok || res.Last != interrupt.ErrShutdown.Error() {
-			t.Errorf("the flight ended with %+v, %v", res, ok)
-		}
-	})
-}
 
 // Calls that wait for one program share it when it looks at its arguments, and only the leader pays for it. A program
 // that ignores them answers one question: then each call forges its own.
@@ -129,8 +63,8 @@ func TestSharedPrograms(t *testing.T) {
 				if g := a.Current(); g.SuccessCount != int64(tt.kept) || g.Cacheable != tt.facts.UsesArgs {
 					t.Errorf("the stored program has %d successes, cacheable %v", g.SuccessCount, g.Cacheable)
 				}
-				if len(r.flights.All) != 0 {
-					t.Errorf("%d flights are remembered", len(r.flights.All))
+				if r.forges.UnderWay() {
+					t.Error("a flight is remembered")
 				}
 			})
 		})

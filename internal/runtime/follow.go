@@ -63,11 +63,11 @@ func (f *follower) note(c store.Change) {
 	case c.Kind == store.ChangedUnseen:
 		f.policy = true
 		f.r.feed.Lose()
-		f.r.backoffs.ClearAll()
+		f.r.forges.ClearAll()
 	case c.Kind == store.ChangedPolicy:
 		f.policy = true
 	case c.Kind == store.ChangedArtifact && c.Operated: // forget the failures of calls that did not see the operation
-		f.r.backoffs.ClearBefore(turns.Method{Role: c.Role, Method: c.Method}, c.Revision)
+		f.r.forges.ClearBefore(turns.Method{Role: c.Role, Method: c.Method}, c.Revision)
 		return
 	case c.Kind == store.ChangedCall && f.called(c):
 	default:

@@ -72,7 +72,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
-			b.backoffs.Failed(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
+			b.forges.Failed(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
 				forge.Lapse{ErrorType: agent.ErrExecution, Message: "boom", Owner: "ann"}, nil, b.env.Now(),
 				b.Policy().Backoff)
 		}
@@ -82,7 +82,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 			t.Fatalf("the correction is %s", agent.Encoded(c))
 		}
 		for method, want := range map[string]bool{"m": false, "other": true} {
-			if _, waits := b.backoffs.Waiting(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
+			if _, waits := b.forges.Waiting(forge.BackoffKey{Method: turns.Method{Role: "r", Method: method}},
 				b.env.Now()); waits != want {
 				t.Errorf("%s waits: %v, want %v", method, waits, want)
 			}

@@ -42,15 +42,16 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why forge.
 		return rec.noRepair(ctx, g, why, out)
 	}
 	if why.Attempt.ID != "" {
-		rec.trail.countRepair(why.Attempt.Stage)
+		rec.trail.CountRepair(why.Attempt.Stage)
 	}
-	j := rec.tryCandidate(ctx, cand)
+	t := rec.tryCandidate(ctx, cand)
+	j := t.attempt
 	if j.ID == "" {
-		return rec.keepUnapproved(cand)
+		return rec.keepUnapproved(&t)
 	}
 	rec.ranCandidate(agent.SourceRepaired, cand, j)
 	if j.Served() {
-		return rec.adoptRepair(ctx, cand, j)
+		return rec.adoptRepair(ctx, &t)
 	}
 	rec.note(j)
 	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
@@ -63,10 +64,10 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why forge.
 // adoptRepair adopts a successful repair. If the program returned an authored error and reproduced no fixture, nothing
 // shows that the fault is repaired. In that case the predecessor stays, and the repair counts against the budget, which
 // bounds the chain. An outage or an interruption counts neither way.
-func (rec *recovery) adoptRepair(ctx context.Context, cand *forge.Candidate, j judge.Judged) agent.Outcome {
-	o := rec.adoptOrDrop(ctx, cand, j)
-	if rec.adopting == nil && j.Class == agent.ClassAuthored && !rec.reused {
-		rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
+func (rec *recovery) adoptRepair(ctx context.Context, t *tried) agent.Outcome {
+	o := rec.adoptOrDrop(ctx, t)
+	if rec.adopting == nil && t.attempt.Class == agent.ClassAuthored && !rec.trail.Reused {
+		rec.repairFailed(rejected{t.Generation.Trigger, t.Generation.CodeChecksum, t.attempt})
 	}
 	return o
 }
@@ -125,7 +126,7 @@ func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
 func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string,
 	last judge.Judged) agent.Outcome {
 	if last.Outcome.ErrorType != "" {
-		rec.trail.feedback = true
+		rec.trail.Feedback = true
 	}
 	return rec.forge(ctx, g, trigger)
 }
@@ -149,12 +150,12 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		}
 		rec.note(j)
 		rec.reject(rejected{trigger, cand.Generation.CodeChecksum, j}, false)
-		if j.Overran || !rec.spend(&j, q.Basis) {
+		if j.Overran || !rec.trail.Spend(&j, q.Basis) {
 			rec.countExhaustion(j.Stage)
 			rec.keep(j)
-			return rec.exhausted(j)
+			return exhausted(j, rec.Depth, &rec.trail.Ledger)
 		}
-		rec.trail.feedback = true
+		rec.trail.Feedback = true
 		q = forge.Request{Kind: provider.KindRepair, Trigger: trigger, Predecessor: predecessor, Alone: q.Alone,
 			Basis: forge.Failing{Code: cand.Generation.Code,
 				Checksum: cand.Generation.CodeChecksum, Class: string(j.Class), Reason: j.Outcome.ErrorType,
@@ -174,14 +175,15 @@ func (rec *recovery) tryForged(ctx context.Context, cand *forge.Candidate) (j ju
 	case cand.Keeps:
 		return j, nil
 	default:
-		if j = rec.tryCandidate(ctx, cand); j.ID == "" {
-			o = rec.keepUnapproved(cand)
+		t := rec.tryCandidate(ctx, cand)
+		if j = t.attempt; j.ID == "" {
+			o = rec.keepUnapproved(&t)
 			break
 		}
 		if rec.ranCandidate(agent.SourceGenerated, cand, j); !j.Served() {
 			return j, nil
 		}
-		o = rec.adoptOrDrop(ctx, cand, j)
+		o = rec.adoptOrDrop(ctx, &t)
 	}
 	return j, &o
 }
@@ -193,7 +195,7 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 	}
 	refused := judge.Judged{Stage: attempt.StageValidation, Outcome: *out}
 	rec.reject(rejected{trigger, rec.trail.refused, refused}, false)
-	return rec.exhausted(refused)
+	return exhausted(refused, rec.Depth, &rec.trail.Ledger)
 }
 
 // countExhaustion records in the artifact's scorecard that a value could not be repaired within the call.
@@ -204,24 +206,41 @@ func (rec *recovery) countExhaustion(stage string) {
 	}
 }
 
-// tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
-// a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
-func (rec *recovery) tryCandidate(ctx context.Context, cand *forge.Candidate) judge.Judged {
-	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, rec.PersonAsked()); broken != nil {
-		return *broken
+// tried is a candidate with its proof, and with its attempt if it ran.
+type tried struct {
+	*forge.Candidate
+	proof proof.Verdict
+	// the failed proof if there is one; zero if the candidate must wait for a person's approval before it runs
+	attempt judge.Judged
+}
+
+// tryCandidate proves the candidate against examples and fixtures, then runs it.
+func (rec *recovery) tryCandidate(ctx context.Context, cand *forge.Candidate) tried {
+	t := tried{Candidate: cand, proof: rec.prove(ctx, cand, rec.PersonAsked())}
+	if t.proof.Broken != nil {
+		t.attempt = *t.proof.Broken
+		return t
 	}
-	if rec.Policy.ApprovalRequired || cand.Beyond.Load() != nil || len(cand.Proof.Breaks) > 0 {
-		return judge.Judged{}
+	if rec.Policy.ApprovalRequired || cand.Beyond.Load() != nil || len(t.proof.Breaks) > 0 {
+		return t
 	}
 	rec.Progress.Add(progress.Running, map[string]any{"trigger": cand.Generation.Trigger,
 		"checksum": cand.Generation.CodeChecksum})
-	j := rec.try(ctx, &cand.Generation, proof.GuardOfCandidate(&rec.Selection, &cand.Candidate))
+	j := rec.try(ctx, &cand.Generation, proof.GuardOfCandidate(&rec.Selection, cand.Candidate))
 	if cand.WentBeyond(j.Guard) {
-		return judge.Judged{}
+		return t
 	}
 	// the program was written for this very call
 	if j.Misnamed() && (!j.Misfit || cand.Generation.Trigger == forge.Widening) {
 		j.Class, j.Hint = agent.ClassIntrinsic, rec.Mine(j.Unread()+" to this program. The call gives them.")
 	}
-	return j
+	t.attempt = j
+	return t
+}
+
+// prove proves the candidate for this call. mayChange means that it may answer differently from its predecessor.
+func (rec *recovery) prove(ctx context.Context, cand *forge.Candidate, mayChange bool) proof.Verdict {
+	against := rec.Against
+	against.Adaptive, against.MayChange = rec.adaptive, mayChange
+	return proof.Prove(ctx, cand.Candidate, &against)
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -11,27 +10,7 @@ import (
 // ForgetFailures lets the method be forged again at once, because a person's operation on it is a new beginning. If
 // replicas share the store, the others learn of the operation from the change feed.
 func (r *Runtime) ForgetFailures(role, method string) {
-	r.backoffs.ClearMethod(turns.Method{Role: role, Method: method})
-}
-
-// keyOfBackoff returns the key under which failures to forge for this call count.
-func keyOfBackoff(s *call.Selection) forge.BackoffKey {
-	k := forge.BackoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, Checked: s.Terms.Checked}
-	// with this key, a failure delays no repair, and no program for the method's next purpose
-	if s.Decision.Reason == selection.ReasonPurposeChanged {
-		k.Words = s.Terms.RegisteredWords()
-	}
-	return k
-}
-
-// backingOff returns the delay during which this call must not forge. It returns false if there is none, or if a held
-// candidate may run.
-func (s *selected) backingOff() (forge.Backoff, bool) {
-	if s.Alone() {
-		return forge.Backoff{}, false
-	}
-	wait, yes := s.r.backoffs.Waiting(keyOfBackoff(&s.Selection), s.Env.Now())
-	return wait, yes && wait.Candidate == nil && !outwaits(&s.Selection, wait)
+	r.forges.ClearMethod(turns.Method{Role: role, Method: method})
 }
 
 // triedBefore returns the outcome of a call during the delay after a failed forge. It reveals nothing about other
@@ -57,10 +36,10 @@ func (rec *recovery) triedBefore(wait forge.Backoff) agent.Outcome {
 // because the failure is not evidence against it. A candidate that needs a person's approval is held until it has the
 // approval.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
-	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
+	forged := rec.trail.Requested > 0 || len(rec.trail.Leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.Unallowed)
 	switch {
-	case rec.slow:
+	case rec.trail.Slow:
 		rec.pause(forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader(), Waited: rec.Patience()})
 	case rec.Decision.Reason == selection.ReasonPurposeChanged && o.ErrorType == agent.ErrProvider && !o.Authored:
 		rec.pause(forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()})
@@ -83,7 +62,7 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 // holdHonest holds a candidate that gave an honest error: a person may allow what it lacks, or the error may be the
 // right answer.
 func (rec *recovery) holdHonest(o agent.Outcome) {
-	rec.fresh.Charge(rec.trail.usage)
+	rec.fresh.Charge(rec.trail.Usage)
 	if rec.last.Unallowed {
 		rec.fresh.Unallowed.Store(true)
 	}
@@ -95,26 +74,26 @@ func (rec *recovery) holdHonest(o agent.Outcome) {
 
 // pause delays the next attempt without counting a failure.
 func (rec *recovery) pause(last forge.Lapse) {
-	rec.r.backoffs.Pause(keyOfBackoff(&rec.Selection), last, rec.Env.Now(), rec.Policy.Backoff)
+	rec.r.forges.Pause(forge.KeyOf(&rec.Selection), last, rec.Env.Now(), rec.Policy.Backoff)
 }
 
 // clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
 // If calls share a program, only the call that requested it counts it.
 func (rec *recovery) clearBackoff() {
-	if !rec.patches() || rec.reused {
-		rec.r.backoffs.Clear(keyOfBackoff(&rec.Selection))
+	if !rec.patches() || rec.trail.Reused {
+		rec.r.forges.Clear(forge.KeyOf(&rec.Selection))
 		return
 	}
-	if rec.trail.requested == 0 {
+	if rec.trail.Requested == 0 {
 		return
 	}
 	failed := forge.Lapse{ErrorType: agent.ErrExecution, Owner: rec.Reader()}
-	if len(rec.trail.failures) > 0 { // the failure of the replaced program
-		failed.ErrorType = rec.trail.failures[0].ErrorType
+	if len(rec.trail.Failures) > 0 { // the failure of the replaced program
+		failed.ErrorType = rec.trail.Failures[0].ErrorType
 	}
 	lasted := rec.Decision.Generation.SuccessCount >= agent.Window
-	rec.r.backoffs.Patched(keyOfBackoff(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
-	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	rec.r.forges.Patched(forge.KeyOf(&rec.Selection), failed, lasted, rec.Env.Now(), rec.Policy)
+	rec.r.forges.Saw(forge.KeyOf(&rec.Selection), rec.Artifact)
 }
 
 // patches reports whether the new program is a patch: it replaces one that failed.
@@ -127,8 +106,8 @@ func (rec *recovery) patches() bool {
 // proven reports whether more than an honest error speaks for the candidate. A first generation counts as proven,
 // because it has no predecessor that it could be worse than.
 func (a *adoption) proven() bool {
-	return a.attempt.Class != agent.ClassAuthored || a.attempt.PassedOn || len(a.candidate.Proof.Kept) > 0 ||
-		a.candidate.Predecessor == nil
+	return a.attempt.Class != agent.ClassAuthored || a.attempt.PassedOn || len(a.proof.Kept) > 0 ||
+		a.Predecessor == nil
 }
 
 // forgeFailed delays the next attempt. If a person asked for the program, the artifact records the failure. cand,
@@ -136,10 +115,10 @@ func (a *adoption) proven() bool {
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *forge.Candidate) {
 	// mask secrets: another call's model request may show it
 	o.ErrorMessage, o.Metadata = rec.Mask(o.ErrorMessage), rec.MaskData(o.Metadata)
-	until := rec.r.backoffs.Failed(keyOfBackoff(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType,
+	until := rec.r.forges.Failed(forge.KeyOf(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType,
 		Message: o.ErrorMessage,
 		Owner:   rec.Reader()}, cand, rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
+	rec.r.forges.Saw(forge.KeyOf(&rec.Selection), rec.Artifact)
 	if !rec.PersonAsked() || rec.Artifact == nil {
 		return
 	}
@@ -154,34 +133,9 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *forge.Candidate) {
 // holdThrough lets the calls of the delay run the candidate, whose source failed. The message is left out, because the
 // failure must not be shown as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
-	rec.fresh.Charge(rec.trail.usage)
-	rec.r.backoffs.Failed(keyOfBackoff(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()},
+	rec.fresh.Charge(rec.trail.Usage)
+	rec.r.forges.Failed(forge.KeyOf(&rec.Selection), forge.Lapse{ErrorType: o.ErrorType, Owner: rec.Reader()},
 		rec.fresh,
 		rec.Env.Now(), rec.Policy.Backoff)
-	rec.r.backoffs.Saw(keyOfBackoff(&rec.Selection), rec.Artifact)
-}
-
-// heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, and nil
-// otherwise. The candidate must fit the request, the method's registered wording must not have changed, and its proof
-// must still hold. A call gets it once.
-func (rec *recovery) heldCandidate(q forge.Request) *forge.Candidate {
-	if q.Alone || rec.reused {
-		return nil
-	}
-	cand := rec.r.backoffs.Held(keyOfBackoff(&rec.Selection), rec.Terms.Fingerprint, rec.Env.Now())
-	if cand == nil || cand.Generation.Reworded(rec.Terms.RegisteredWords()) ||
-		idOf(cand.Predecessor) != idOf(q.Predecessor) || cand.Generation.CodeChecksum == q.Basis.Checksum ||
-		!cand.Proof.Holds(cand.Predecessor, rec.Artifact) {
-		return nil
-	}
-	rec.reused = true
-	return cand
-}
-
-// idOf returns the generation's ID, or "" for nil.
-func idOf(g *agent.Generation) string {
-	if g == nil {
-		return ""
-	}
-	return g.ID
+	rec.r.forges.Saw(forge.KeyOf(&rec.Selection), rec.Artifact)
 }

@@ -16,18 +16,18 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 		TraceID: a.TraceID, CallID: a.ID, ParentCallID: a.Parent,
 		RootCallID: a.Root, Depth: a.Depth, Role: a.Role, Model: a.Model(), Method: a.Method, Args: a.Shown().Args,
 		Kwargs:     a.Shown().Kwargs,
-		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status,
+		DurationMs: rec.DurationMs, GenerationAttempt: t.Requested, OutcomeStatus: o.Status,
 		OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
 		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored &&
 			a.last.Authored[o.ErrorType],
 		ContractSource: a.Terms.Source, ContractFingerprint: a.Terms.Fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
-		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
+		RepairAttempted: t.RepairAttempted, RepairSucceeded: t.RepairSucceeded, FailureClass: a.failureClass(),
 		Selection: a.Decision.Logged(),
-		AttemptID: a.last.ID, AttemptStage: a.last.Stage, AttemptFailures: t.failures,
-		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
-		OutcomeRepairAttempts: t.outcomeRepairs,
-		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
+		AttemptID: a.last.ID, AttemptStage: a.last.Stage, AttemptFailures: t.Failures,
+		GuardrailRecoveryAttempts: t.Guardrails, ExecutionRepairAttempts: t.ExecutionRepairs,
+		OutcomeRepairAttempts: t.OutcomeRepairs,
+		RetryFeedbackInjected: t.Feedback, RollbackApplied: t.rolledBack,
 		LifecycleState: n.state, LifecycleDecision: n.decision, HistoryRecordAppended: true,
 		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.WeakBelow.Load()),
 		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal,
@@ -62,7 +62,7 @@ func (a *answered) logStages(e *agent.LogEntry) {
 		return
 	}
 	st, ms := a.stages, agent.Milliseconds
-	e.Stages = &agent.CallStages{Queue: ms(st.Queue), Select: ms(st.Select), Forge: ms(max(0, st.Forge-a.trail.gated)),
+	e.Stages = &agent.CallStages{Queue: ms(st.Queue), Select: ms(st.Select), Forge: ms(max(0, st.Forge-a.trail.Gated)),
 		Gate: ms(st.Gate), Run: ms(st.Run), Judge: ms(st.Judge)}
 }
 
@@ -84,7 +84,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	}
 	e.ProgramEngine, e.ProgramTier = a.last.RanOn(a.facts)
 	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept,
-		a.trail.tools
+		a.trail.Tools
 	if f := a.facts; f != nil {
 		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.NamesHistory(), f.HistoryPatterns,
 			f.CapabilityPatterns
@@ -132,7 +132,7 @@ func (a *answered) replayable(e *agent.LogEntry) {
 
 // debug adds prompts and the context, which the log keeps only for sessions with Debug set.
 func (a *answered) debug(e *agent.LogEntry) {
-	e.SystemPrompt, e.UserPrompt = a.trail.system, a.trail.user
+	e.SystemPrompt, e.UserPrompt = a.trail.System, a.trail.User
 	if raw, err := json.Marshal(a.Memory); err == nil && len(a.Memory) > 0 {
 		e.Context = raw
 	}

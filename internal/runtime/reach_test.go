@@ -86,3 +86,11 @@ func TestSelectionWhileReachWaits(t *testing.T) {
 		}
 	}
 }
+
+// idOf returns the generation's ID, or "" for nil.
+func idOf(g *agent.Generation) string {
+	if g == nil {
+		return ""
+	}
+	return g.ID
+}

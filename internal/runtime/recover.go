@@ -12,7 +12,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/classify"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
-	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
@@ -22,29 +21,15 @@ import (
 // call's budgets. One goroutine owns it. It builds up the answered call.
 type recovery struct {
 	*answered
-	budgets budgets
-	outage  bool         // the provider failed, so the failure does not count against the method
-	slow    bool         // the model delivered no program in its share of the call's time
-	reused  bool         // the candidate comes from an earlier call
-	waits   bool         // a candidate waits for a person, and the previous program answers
-	failed  judge.Judged // the stored program's attempt; zero if it did not run
-}
-
-// budgets are the retries that the policy allows this call.
-type budgets struct{ guardrail, execution, outcome int }
-
-// budgetsOf returns the policy's budgets. They are zero while repair is switched off: failing programs are then
-// replaced, never repaired.
-func budgetsOf(p *agent.Policy) budgets {
-	if !p.RepairEnabled {
-		return budgets{}
-	}
-	return budgets{p.GuardrailRecoveryBudget, p.ExecutionRepairBudget, p.OutcomeRepairBudget}
+	outage bool         // the provider failed, so the failure does not count against the method
+	waits  bool         // a candidate waits for a person, and the previous program answers
+	failed judge.Judged // the stored program's attempt; zero if it did not run
 }
 
 // serve answers the call according to its selection.
 func (s selected) serve(ctx context.Context, c *opened) *answered {
-	rec := recovery{answered: &answered{open: c, selected: s}, budgets: budgetsOf(s.Policy)}
+	rec := recovery{answered: &answered{open: c, selected: s}}
+	rec.trail.Open(s.Policy)
 	rec.changes = rec.room[:0]
 	for _, w := range s.Terms.Warnings {
 		rec.trail.warn(w)
@@ -96,7 +81,7 @@ func (s *selected) course() (wait forge.Backoff, is course) {
 	case agent.DecideRefuse:
 		return wait, courseRefuse
 	}
-	if wait, yes := s.backingOff(); yes {
+	if wait, yes := s.r.forges.Waits(&s.Selection); yes {
 		return wait, courseWait
 	}
 	return wait, courseForge
@@ -139,7 +124,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 		answer.Metadata, answer.Retriable = judge.With(answer.Metadata, "retry_after_ms", after), true
 	}
 	if rec.waits {
-		return withWaiting(&rec.Selection, answer, rec.adopting.beyond())
+		return withWaiting(&rec.Selection, answer, rec.adopting.waitsFor())
 	}
 	return answer
 }
@@ -152,7 +137,7 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *attemp
 		Program: g, Guard: guard, Nester: nester{rec.r}})
 	rec.predicted.Add(a.Predicted)
 	rec.stages.Gate += a.Result.Timing.Gate + a.Result.Timing.Build
-	rec.trail.built += a.Result.Timing.Build
+	rec.trail.Built += a.Result.Timing.Build
 	rec.stages.Run += a.Result.Timing.Run
 	began := rec.Env.Now()
 	j := judge.Attempt(ctx, &rec.Selection, a)
@@ -192,7 +177,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	case rec.Decision.Reason == selection.ReasonNewReach: // a newer program waits already
 		return withWaiting(&rec.Selection, rec.keep(j), rec.Artifact.Current().Beyond)
 	}
-	if wait, yes := rec.backingOff(); yes {
+	if wait, yes := rec.r.forges.Waits(&rec.Selection); yes {
 		o := rec.keep(j)
 		o.Metadata, o.Retriable = judge.With(o.Metadata, "retry_after_ms",
 			wait.Until.Sub(rec.Env.Now()).Milliseconds()), true
@@ -277,51 +262,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judge.Jud
 
 // note records a failed attempt in the call's trail.
 func (rec *recovery) note(j judge.Judged) {
-	rec.repairEnded(false)
-	if len(rec.trail.failures) >= maxAttemptFailures {
-		return
-	}
-	message := agent.Clip(rec.Mask(j.Outcome.ErrorMessage), 400)
-	rec.Progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.ID, "stage": j.Stage,
-		"error_type":    j.Outcome.ErrorType,
-		"error_message": message, "failure_class": j.Class})
-	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage,
-		ErrorType: j.Outcome.ErrorType, ErrorMessage: message, FailureClass: j.Class,
-		Metadata: rec.MaskData(j.Outcome.Metadata), Hint: rec.Mask(j.Hint.For(rec.Reader()))})
-	if j.Stage == attempt.StageExecution || j.Stage == attempt.StageOutcome {
+	if rec.trail.Note(rec.Call, &j) && (j.Stage == attempt.StageExecution || j.Stage == attempt.StageOutcome) {
 		rec.trail.rolledBack = true
 	}
-}
-
-// spend uses one retry of the kind that the attempt's stage needs, and returns false if none is left. An attempt that
-// failed in the same way as the program it repairs uses none, up to forge.MaxRepeated times.
-func (rec *recovery) spend(j *judge.Judged, repaired forge.Failing) bool {
-	if forge.Repeats(j, repaired) && rec.trail.repeated < forge.MaxRepeated {
-		rec.trail.repeated++
-		return true
-	}
-	left := &rec.budgets.execution
-	if ofOutcome(j.Stage) {
-		left = &rec.budgets.outcome
-	}
-	if *left == 0 {
-		return false
-	}
-	*left--
-	rec.trail.countRepair(j.Stage)
-	return true
-}
-
-// ofOutcome reports whether a failure at the stage uses the outcome budget rather than the execution budget.
-func ofOutcome(stage string) bool {
-	return stage == attempt.StageOutcome || stage == attempt.StageProof
-}
-
-// countRepair counts a repair after a failure at the stage.
-func (t *trail) countRepair(stage string) {
-	if ofOutcome(stage) {
-		t.outcomeRepairs++
-		return
-	}
-	t.executionRepairs++
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
@@ -199,10 +200,8 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	clock = clock.Add(31 * time.Second)
 	model.Programs["r.m"] = []string{"fixed"}
 	wantReply(t, "after the delay", call("m", "bad"), `"fixed" repaired`)
-	for k, b := range r.backoffs.All {
-		if b.Failures != 0 || b.Until.After(clock) {
-			t.Errorf("a success leaves the failures of %v: %+v", k, b)
-		}
+	if r.forges.Delayed(clock) {
+		t.Error("a success leaves a delay")
 	}
 }
 
@@ -291,8 +290,8 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 		t.Errorf("metadata %v", got.Outcome.Metadata)
 	}
 	a := artifactOf(t, r, "r", "m")
-	if a.RepairCountSinceRegen != 0 || len(r.backoffs.All) != 0 {
-		t.Errorf("the outage counts as %d repairs, %d delays", a.RepairCountSinceRegen, len(r.backoffs.All))
+	if a.RepairCountSinceRegen != 0 || r.forges.Delayed(r.env.Now()) {
+		t.Errorf("the outage counts as %d repairs, or delays the next program", a.RepairCountSinceRegen)
 	}
 	model.Err = nil
 	wantReply(t, "afterwards", call("m", "bad"), `"fixed" repaired`)
@@ -509,14 +508,14 @@ func TestFailuresAreBounded(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	got := call("m")
 	e := logOf(t, r, got.CallID)
-	if len(e.AttemptFailures) != maxAttemptFailures || e.AttemptFailures[0].AttemptID != got.CallID+".1" ||
+	if len(e.AttemptFailures) != forge.MaxFailures || e.AttemptFailures[0].AttemptID != got.CallID+".1" ||
 		e.ExecutionRepairAttempts != 10 || got.Attempts != 11 || e.AttemptID != got.CallID+".11" {
 		t.Errorf("%d failures of %d attempts are logged, the last attempt is %s", len(e.AttemptFailures), got.Attempts,
 			e.AttemptID)
 	}
 	var failures []agent.AttemptFailure
 	for i, want := range []int{5, 8, 8} {
-		if failures = appendBounded(failures, make([]agent.AttemptFailure, 5)); len(failures) != want {
+		if failures = forge.AppendFailures(failures, make([]agent.AttemptFailure, 5)); len(failures) != want {
 			t.Errorf("%d times five: %d failures, want %d", i+1, len(failures), want)
 		}
 	}

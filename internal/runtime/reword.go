@@ -16,7 +16,7 @@ func (rec *recovery) tryKept(ctx context.Context, cand *forge.Candidate) judge.J
 	if !cand.Keeps {
 		return judge.Judged{}
 	}
-	if broken := rec.Prove(ctx, &cand.Candidate, rec.adaptive, false); broken != nil {
+	if broken := rec.prove(ctx, cand, false).Broken; broken != nil {
 		return *broken
 	}
 	return judge.Judged{}
@@ -30,7 +30,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *forge.Candidate) age
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,
 		Reworded: &agent.Rewording{Of: cand.Predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
-	rec.r.backoffs.Clear(keyOfBackoff(&rec.Selection))
+	rec.r.forges.Clear(forge.KeyOf(&rec.Selection))
 	rec.Artifact = rec.Artifact.Apply(change)
 	g := rec.Artifact.Find(cand.Predecessor.ID)
 	rec.Decision = selection.Decision{Decision: agent.DecideRun, Reason: selection.ReasonPurposeChecked, Generation: g}

@@ -24,7 +24,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
-	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
@@ -42,8 +41,7 @@ type Runtime struct {
 
 	sessions turns.Queues // admits one call per session at a time
 	adoption turns.Locks  // admits one new generation, or one person's operation, per artifact at a time
-	flights  forge.Flights
-	backoffs forge.Backoffs
+	forges   *forge.Forger
 	corrects corrector
 
 	recent recentCalls
@@ -76,6 +74,7 @@ func New(ctx context.Context, o env.Options) (*Runtime, error) {
 	life, end := context.WithCancelCause(context.Background())
 	r := &Runtime{env: &env.Env{Options: o, Store: held, Level: o.Sandbox.Status().Level},
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
+		forges:         forge.New(life),
 		policyRevision: revision}
 	r.enforce(&p)
 	if o.Shared {
@@ -128,7 +127,8 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		<-r.idle
-		r.flights.Under.Wait()
+		r.corrects.running.Wait() // first, because corrections forge
+		r.forges.Wait()
 		close(ended)
 	}()
 	select {
@@ -141,15 +141,6 @@ func (r *Runtime) Stop(ctx context.Context) error {
 
 // Owner returns the owner of calls made with the access token of that name.
 func (r *Runtime) Owner(name string) agent.Owner { return r.env.Owner(name) }
-
-// lifeFor returns the lifetime of work that starts on behalf of ctx and outlives it. It is marked as background work if
-// ctx is.
-func (r *Runtime) lifeFor(ctx context.Context) context.Context {
-	if sandbox.InBackground(ctx) {
-		return sandbox.Background(r.life)
-	}
-	return r.life
-}
 
 // Life returns a context that ends, with a cause, when the Runtime stops.
 func (r *Runtime) Life() context.Context { return r.life }

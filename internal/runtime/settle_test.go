@@ -41,8 +41,8 @@ func TestHonestFirstProgram(t *testing.T) {
 		t.Errorf("the call cost %d requests, all six %d", got.Usage.ModelRequests, model.Count("r.m", ""))
 	}
 	a := artifactOf(t, r, "r", "m")
-	if a.Current().ForgeUsage.ModelRequests != 1 || a.Current().Trigger != "initial_forge" || len(r.backoffs.All) != 0 {
-		t.Errorf("kept as %+v; failures %v", a.Current(), r.backoffs.All)
+	if a.Current().ForgeUsage.ModelRequests != 1 || a.Current().Trigger != "initial_forge" || r.forges.Delayed(r.env.Now()) {
+		t.Errorf("kept as %+v; the next program is delayed", a.Current())
 	}
 	wantReply(t, "kept", call("m", "bad"), "no_such_thing persisted")
 }
@@ -80,8 +80,8 @@ func TestHeldCandidateGoes(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	wantReply(t, "it fails for another input", call("m", "fine"), "2 generated")
-	if model.Count("r.m", "repair") != 1 || len(r.backoffs.All) != 0 {
-		t.Errorf("%d repairs; failures %v", model.Count("r.m", "repair"), r.backoffs.All)
+	if model.Count("r.m", "repair") != 1 || r.forges.Delayed(r.env.Now()) {
+		t.Errorf("%d repairs; the next program is delayed", model.Count("r.m", "repair"))
 	}
 
 	r, model, _ = clocked(t, []string{"honest", "two"})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
@@ -237,8 +238,8 @@ func TestHostileCandidates(t *testing.T) {
 				box.Programs["evil"] = runtimetest.Returns("666")
 				box.Refused = map[string]*sandbox.Failure{"evil": {Type: agent.ErrInvalidCode, Message: "no"}}
 				g := newSharedRig(t, 1, box, programs)
-				key := forge.SharedKeyOf(flightKey("r", "m", agent.FingerprintNone,
-					forge.Request{Kind: provider.KindForge}))
+				key := forge.SharedKey(&forge.Request{Kind: provider.KindForge, For: &call.Selection{
+					Call: &call.Call{Role: "r", Method: "m"}, Terms: call.Terms{Checked: agent.FingerprintNone}}})
 				if err := g.all[0].env.Store.PutCandidate(t.Context(), key, []byte(tt.text), time.Hour); err != nil {
 					t.Fatal(err)
 				}

@@ -13,7 +13,6 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
-	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
 
 // Only the newest few of many questions that were asked again are shown.
@@ -78,33 +77,6 @@ func TestShownHistory(t *testing.T) {
 	}
 }
 
-// A proof is repeated exactly if the predecessor has new answers since.
-func TestUnseen(t *testing.T) {
-	t.Parallel()
-	g := &agent.Generation{ID: "gen-1", Fixtures: []agent.Fixture{{CallID: "call_1"}, {CallID: "call_2"}}}
-	now := selectiontest.Artifact(nil, g)
-	for _, tt := range []struct {
-		name        string
-		proof       proof.Proof
-		predecessor *agent.Generation
-		now         *agent.Artifact
-		want        bool
-	}{
-		{"no predecessor", proof.Proof{Fixtured: true}, nil, now, false},
-		{"one that is not kept", proof.Proof{Fixtured: true}, &agent.Generation{ID: "gen-0"}, now, false},
-		{"no look at fixtures", proof.Proof{}, g, now, false},
-		{"all seen", proof.Proof{Fixtured: true, Seen: []string{"call_1", "call_2"}}, g, now, false},
-		{"one is new", proof.Proof{Fixtured: true, Seen: []string{"call_1"}}, g, now, true},
-		{"they went", proof.Proof{Fixtured: true, Seen: []string{"call_1"}}, g, selectiontest.Artifact(nil,
-			&agent.Generation{ID: "gen-1"}),
-			false},
-	} {
-		if got := tt.proof.Unseen(tt.predecessor, tt.now); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
-	}
-}
-
 // Only a program that replaces one which failed counts as a patch.
 func TestPatches(t *testing.T) {
 	t.Parallel()
@@ -125,24 +97,6 @@ func TestPatches(t *testing.T) {
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)
 		}
-	}
-}
-
-// A request counts once, from the moment that it is sent.
-func TestMeter(t *testing.T) {
-	t.Parallel()
-	var m forge.Meter
-	first, second := m.Sent(), m.Sent()
-	if got := m.Read().ModelRequests; got != 2 {
-		t.Errorf("two were sent: got %d", got)
-	}
-	first(agent.Usage{ModelRequests: 1, PromptTokens: 5})
-	if got := m.Read(); got.ModelRequests != 2 || got.PromptTokens != 5 {
-		t.Errorf("one was answered: got %+v", got)
-	}
-	second(agent.Usage{})
-	if got := m.Read(); got.ModelRequests != 1 || got.PromptTokens != 5 {
-		t.Errorf("the other one never left: got %+v", got)
 	}
 }
 

@@ -69,7 +69,7 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 		return 0, changed
 	}
 	for i, f := range p.Artifact.Current().Fixtures {
-		broken, reproduced := s.Rerun(ctx, &proof.Candidate{Generation: *p.Generation}, f, i)
+		broken, reproduced := s.Rerun(ctx, p.Generation, f, i)
 		switch {
 		case reproduced:
 			same++

@@ -7,10 +7,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
-	"github.com/recurgentd/recurgentd/internal/runtime/forge"
-	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
@@ -92,50 +89,6 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 		!strings.Contains(last,
 			`for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
 		t.Errorf("the reply to ann: %+v\n%s", got.Outcome, last)
-	}
-}
-
-// A failed proof is found once for the calls that share a candidate, and each keeps it as its own.
-func TestAFailedProofOfAnotherCall(t *testing.T) {
-	t.Parallel()
-	found := &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.f2"}, Of: "ann", Fixture: "call_ann",
-		Outcome: agent.Failed(agent.ErrExecution, "it broke")}
-	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
-		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
-		if own := proof.ProofFor(c, found); own.ID != "call_now.f2" || own.Outcome.Metadata["fixture"] != fixture ||
-			found.Outcome.Metadata != nil {
-			t.Errorf("%s: %+v", owner, own)
-		}
-	}
-	found = &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, Of: "ann", Example: "ex_1.2"}
-	if own := proof.ProofFor((&call.Call{ID: "call_now",
-		Session: agent.Session{Owner: "ben"}}), found); own.ID != "call_now.ex_1.2" ||
-		own.Outcome.Metadata["example"] != "ex_1.2" {
-		t.Errorf("of an example: %+v", own)
-	}
-}
-
-// A call learns only the types of the errors of programs that were written for another owner's call.
-func TestWhatAnotherOwnersFlightShows(t *testing.T) {
-	t.Parallel()
-	refused, failed := agent.Failed(agent.ErrInvalidCode, "quotes the program"),
-		agent.Failed(agent.ErrProvider, "quotes the request")
-	for _, tt := range []struct {
-		failure agent.Outcome
-		class   agent.Class
-		want    string
-	}{{refused, agent.ClassIntrinsic, forge.RefusedForAnother}, {failed, agent.ClassExtrinsic,
-		forge.UnansweredForAnother}} {
-		res := forge.Result{Owner: "ann", Failure: &tt.failure, Class: tt.class, System: "s", User: "u",
-			Attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
-		if got := res.SeenBy("ben", "call_ben"); got.Failure.ErrorMessage != tt.want ||
-			got.Failure.ErrorType != tt.failure.ErrorType || got.Failure.Retriable != tt.failure.Retriable ||
-			got.User != "" || got.Attempts[0].Hint != "" {
-			t.Errorf("%s: %+v", tt.failure.ErrorType, got)
-		}
-		if got := res.SeenBy("ann", "call_ann"); got.Failure.ErrorMessage != tt.failure.ErrorMessage || got.User == "" {
-			t.Errorf("%s, for its owner: %+v", tt.failure.ErrorType, got)
-		}
 	}
 }
 

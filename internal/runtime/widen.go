@@ -26,7 +26,7 @@ func (rec *recovery) widens(g *agent.Generation, j judge.Judged) bool {
 		rec.Decision.Reason == selection.ReasonBreaksExamples {
 		return false
 	}
-	_, waits := rec.backingOff()
+	_, waits := rec.r.forges.Waits(&rec.Selection)
 	return !waits
 }
 
@@ -48,13 +48,14 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judge.Jud
 		}
 		return o
 	}
-	next := rec.tryCandidate(ctx, cand)
+	t := rec.tryCandidate(ctx, cand)
+	next := t.attempt
 	switch {
 	case next.ID == "":
-		return rec.keepUnapproved(cand)
+		return rec.keepUnapproved(&t)
 	case next.Outcome.OK():
 		rec.ranCandidate(agent.SourceRepaired, cand, next)
-		return rec.adoptRepair(ctx, cand, next)
+		return rec.adoptRepair(ctx, &t)
 	}
 	rec.note(next)
 	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, next})
@@ -66,7 +67,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judge.Jud
 
 // keepMisnamed answers with the stored program's answer.
 func (rec *recovery) keepMisnamed(g *agent.Generation, j judge.Judged) agent.Outcome {
-	rec.repairEnded(false)
+	rec.trail.RepairEnded(rec.Call, false)
 	rec.ran(agent.SourcePersisted, g, j)
 	return rec.keep(j)
 }

@@ -13,7 +13,7 @@ import (
 // suit adjusts the interface of a new program to the call that it was written for, as far as the program allows. A
 // parameter takes the name that the call uses for it. A parameter that the call lacks becomes optional if the program
 // can do without it.
-func (w *Writer) suit(out *agent.Interface, facts *report.Facts) {
+func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 	fit := w.Fit(out)
 	out.Adopt(len(w.Args), w.Kwargs, fit.Unknown)
 	if out.Binds() {
@@ -25,7 +25,7 @@ func (w *Writer) suit(out *agent.Interface, facts *report.Facts) {
 // untaken returns an error that describes the arguments of its own call that a new program does not declare, or nil. A
 // successor must declare them if its predecessor accepts the call. The check is skipped if the program was requested
 // because of such arguments, or answers one call only: it may turn out not to need them.
-func (w *Writer) untaken(q Request, out *agent.Interface) error {
+func (w *writer) untaken(q Request, out *agent.Interface) error {
 	fit := w.Fit(out)
 	if !fit.Beyond() && len(fit.Skipped) == 0 || !w.Binds(out) || q.Predecessor != nil && !w.ranOn(q) {
 		return nil
@@ -55,7 +55,7 @@ func isAre(n int) string {
 }
 
 // ranOn reports whether the predecessor of the requested program accepts calls with this call's arguments.
-func (w *Writer) ranOn(q Request) bool {
+func (w *writer) ranOn(q Request) bool {
 	if q.Trigger == Widening || w.Decision.Reason == selection.ReasonArgsIgnored ||
 		w.Decision.Reason == selection.ReasonNotCacheable {
 		return false

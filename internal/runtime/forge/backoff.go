@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
@@ -16,7 +18,7 @@ import (
 // is ready.
 type Backoffs struct {
 	mu  sync.Mutex
-	All map[BackoffKey]Backoff // guarded by mu
+	all map[BackoffKey]Backoff // guarded by mu
 }
 
 // A BackoffKey identifies what failed to be forged. Failures for one contract do not delay another contract's forge.
@@ -25,6 +27,16 @@ type BackoffKey struct {
 	Checked string // fingerprint of the contract's machine-checked parts
 	// digest of the registered wording, if a program is reviewed because people changed it; otherwise ""
 	Words agent.WordingDigest
+}
+
+// KeyOf returns the key under which failures to forge for the call count.
+func KeyOf(s *call.Selection) BackoffKey {
+	k := BackoffKey{Method: turns.Method{Role: s.Role, Method: s.Method}, Checked: s.Terms.Checked}
+	// with this key, a failure delays no repair, and no program for the method's next purpose
+	if s.Decision.Reason == selection.ReasonPurposeChanged {
+		k.Words = s.Terms.RegisteredWords()
+	}
+	return k
 }
 
 // A Backoff is the state of a method's delays under one contract.
@@ -67,17 +79,17 @@ const (
 func (b *Backoffs) Failed(k BackoffKey, last Lapse, cand *Candidate, now time.Time, p agent.BackoffPolicy) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.All == nil {
-		b.All = map[BackoffKey]Backoff{}
+	if b.all == nil {
+		b.all = map[BackoffKey]Backoff{}
 	}
-	if len(b.All) >= maxBackoffs {
-		for old, f := range b.All {
+	if len(b.all) >= maxBackoffs {
+		for old, f := range b.all {
 			if now.After(f.Until) && !f.waits {
-				delete(b.All, old)
+				delete(b.all, old)
 			}
 		}
 	}
-	f := b.All[k]
+	f := b.all[k]
 	if f.delays(now) && f.Waited == 0 && (f.Candidate == nil || f.Candidate == cand) {
 		return f.Until
 	}
@@ -87,8 +99,8 @@ func (b *Backoffs) Failed(k BackoffKey, last Lapse, cand *Candidate, now time.Ti
 	f.Candidate, f.waits, f.answers = cand, cand != nil && cand.Unallowed.Load(), cand != nil && cand.Answers.Load()
 	f.Until, f.Lapse = now.Add(DelayOf(f.Failures, p)), last
 	f.Failures++
-	if len(b.All) < maxBackoffs || f.Failures > 1 {
-		b.All[k] = f
+	if len(b.all) < maxBackoffs || f.Failures > 1 {
+		b.all[k] = f
 	}
 	return f.Until
 }
@@ -98,15 +110,15 @@ func (b *Backoffs) Failed(k BackoffKey, last Lapse, cand *Candidate, now time.Ti
 func (b *Backoffs) Pause(k BackoffKey, last Lapse, now time.Time, p agent.BackoffPolicy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.All == nil {
-		b.All = map[BackoffKey]Backoff{}
+	if b.all == nil {
+		b.all = map[BackoffKey]Backoff{}
 	}
-	f, known := b.All[k]
-	if !known && len(b.All) >= maxBackoffs || f.delays(now) && (f.Waited == 0 || f.Waited >= last.Waited) {
+	f, known := b.all[k]
+	if !known && len(b.all) >= maxBackoffs || f.delays(now) && (f.Waited == 0 || f.Waited >= last.Waited) {
 		return
 	}
 	f.Until, f.Lapse = now.Add(DelayOf(0, p)), last
-	b.All[k] = f
+	b.all[k] = f
 }
 
 // Patched records that a program replaced a failed one, and clears the earlier failures. The first few patches in a row
@@ -115,10 +127,10 @@ func (b *Backoffs) Pause(k BackoffKey, last Lapse, now time.Time, p agent.Backof
 func (b *Backoffs) Patched(k BackoffKey, last Lapse, lasted bool, now time.Time, p *agent.Policy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.All == nil {
-		b.All = map[BackoffKey]Backoff{}
+	if b.all == nil {
+		b.all = map[BackoffKey]Backoff{}
 	}
-	f := Backoff{patches: b.All[k].patches + 1, Lapse: last}
+	f := Backoff{patches: b.all[k].patches + 1, Lapse: last}
 	if lasted {
 		f.patches = 1
 	}
@@ -126,8 +138,8 @@ func (b *Backoffs) Patched(k BackoffKey, last Lapse, lasted bool, now time.Time,
 	if over := f.patches - free - 1; over >= 0 {
 		f.Until = now.Add(DelayOf(over, p.Backoff))
 	}
-	if _, known := b.All[k]; known || len(b.All) < maxBackoffs {
-		b.All[k] = f
+	if _, known := b.all[k]; known || len(b.all) < maxBackoffs {
+		b.all[k] = f
 	}
 }
 
@@ -136,9 +148,9 @@ func (b *Backoffs) Patched(k BackoffKey, last Lapse, lasted bool, now time.Time,
 func (b *Backoffs) Saw(k BackoffKey, a *agent.Artifact) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f, known := b.All[k]; known && a != nil {
+	if f, known := b.all[k]; known && a != nil {
 		f.seen = max(f.seen, a.Revision)
-		b.All[k] = f
+		b.all[k] = f
 	}
 }
 
@@ -146,7 +158,7 @@ func (b *Backoffs) Saw(k BackoffKey, a *agent.Artifact) {
 // error is the answer are dropped only for lack of room. The caller holds mu.
 func (b *Backoffs) holding(now time.Time) int {
 	n, after := 0, 0
-	for _, f := range b.All {
+	for _, f := range b.all {
 		switch {
 		case f.Candidate == nil:
 		case f.delays(now):
@@ -155,10 +167,10 @@ func (b *Backoffs) holding(now time.Time) int {
 			after++
 		}
 	}
-	for k, f := range b.All {
+	for k, f := range b.all {
 		if f.Candidate != nil && !f.delays(now) && (!f.answers || n+after >= maxHeld) {
 			f.Candidate = nil
-			b.All[k] = f
+			b.all[k] = f
 		}
 	}
 	return n
@@ -185,7 +197,7 @@ func DelayOf(failures int, p agent.BackoffPolicy) time.Duration {
 func (b *Backoffs) Waiting(k BackoffKey, now time.Time) (Backoff, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, known := b.All[k]
+	f, known := b.all[k]
 	return f, known && f.delays(now)
 }
 
@@ -193,7 +205,7 @@ func (b *Backoffs) Waiting(k BackoffKey, now time.Time) (Backoff, bool) {
 func (b *Backoffs) Delayed(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, f := range b.All {
+	for _, f := range b.all {
 		if f.delays(now) {
 			return true
 		}
@@ -208,7 +220,7 @@ func (f *Backoff) delays(now time.Time) bool { return f.waits || now.Before(f.Un
 func (b *Backoffs) last(k BackoffKey) (Backoff, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, known := b.All[k]
+	f, known := b.all[k]
 	return f, known
 }
 
@@ -216,7 +228,7 @@ func (b *Backoffs) last(k BackoffKey) (Backoff, bool) {
 func (b *Backoffs) Clear(k BackoffKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.All, k)
+	delete(b.all, k)
 }
 
 // ClearMethod forgets the failures of the method with every contract.
@@ -226,9 +238,9 @@ func (b *Backoffs) ClearMethod(m turns.Method) { b.ClearBefore(m, math.MaxInt64)
 func (b *Backoffs) ClearBefore(m turns.Method, revision int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for k, f := range b.All {
+	for k, f := range b.all {
 		if k.Method == m && f.seen < revision {
-			delete(b.All, k)
+			delete(b.all, k)
 		}
 	}
 }
@@ -237,5 +249,5 @@ func (b *Backoffs) ClearBefore(m turns.Method, revision int64) {
 func (b *Backoffs) ClearAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.All = nil
+	b.all = nil
 }

@@ -106,7 +106,7 @@ func TestHeldCandidates(t *testing.T) {
 		t.Error("one more is remembered")
 	}
 	b.Failed(key(maxHeld+1), honest, first, at.Add(time.Minute), p)
-	if b.Held(key(maxHeld+1), "", at.Add(time.Minute)) != first || b.All[key(1)].Candidate != nil {
+	if b.Held(key(maxHeld+1), "", at.Add(time.Minute)) != first || b.all[key(1)].Candidate != nil {
 		t.Error("the ones whose delay is over take room")
 	}
 }
@@ -119,7 +119,7 @@ func TestHeldAnswers(t *testing.T) {
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at, later := time.Unix(1000, 0), time.Unix(100000, 0)
 	key := func(i int) BackoffKey { return BackoffKey{Method: turns.Method{Role: "r", Method: strconv.Itoa(i)}} }
-	answer := &Candidate{Candidate: proof.Candidate{Generation: agent.Generation{ContractFingerprint: "one"}}}
+	answer := &Candidate{Candidate: proof.New(agent.Generation{ContractFingerprint: "one"}, nil)}
 	answer.Answers.Store(true)
 	b.Failed(key(0), Lapse{ErrorType: agent.ErrWrongToolBoundary}, answer, at, p)
 	if b.Held(key(0), "two", at) != answer || b.Held(key(0), "one", later) != answer ||
@@ -153,8 +153,8 @@ func TestBackoffsAreBounded(t *testing.T) {
 	}
 	full := at.Add(10 * time.Second)
 	b.Failed(key(maxBackoffs), failed, nil, full, p)
-	if _, known := b.last(key(maxBackoffs)); known || len(b.All) != maxBackoffs {
-		t.Errorf("%d methods are remembered, the newest: %v", len(b.All), known)
+	if _, known := b.last(key(maxBackoffs)); known || len(b.all) != maxBackoffs {
+		t.Errorf("%d methods are remembered, the newest: %v", len(b.all), known)
 	}
 	if again := b.Failed(key(0), failed, nil, full, p); !again.Equal(full.Add(20 * time.Second)) {
 		t.Errorf("a known method is delayed until %v", again)

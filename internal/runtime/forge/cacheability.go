@@ -11,35 +11,35 @@ import (
 
 const CacheDispatch = "dynamic_dispatch_method"
 
-const CacheBaked = "input_baked_code"
+const cacheBaked = "input_baked_code"
 
 const CacheIgnored = "arg_ignored_code"
 
-const CacheDelegated = "delegated_contract_tool"
+const cacheDelegated = "delegated_contract_tool"
 
 const CacheStable = "stable_method_default"
 
-// Cacheable reports whether the program may answer calls other than the one it was written for, and why. A program
+// cacheable reports whether the program may answer calls other than the one it was written for, and why. A program
 // that has this call's arguments in its text, or that does not read them, would give a different question the old
 // answer.
-func Cacheable(c *call.Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
+func cacheable(c *call.Selection, f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
 	case c.Dispatch():
 		return false, CacheDispatch
 	case !c.HasArgs() || f.UsesArgs || takes.Binds(): // a program that declares no parameters gets no arguments
-	case Baked(f.Literals, c.Args, c.Kwargs):
-		return false, CacheBaked
+	case baked(f.Literals, c.Args, c.Kwargs):
+		return false, cacheBaked
 	default:
 		return false, CacheIgnored
 	}
 	if c.Depth > 0 && !c.Terms.Contract.Empty() {
-		return true, CacheDelegated
+		return true, cacheDelegated
 	}
 	return true, CacheStable
 }
 
-// Baked reports whether a scalar argument appears in the code as a literal.
-func Baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
+// baked reports whether a scalar argument appears in the code as a literal.
+func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
 	all := make(map[any]bool, len(literals))
 	for _, l := range literals {
 		all[scalar(json.RawMessage(l))] = true

@@ -18,7 +18,7 @@ const interfaceHint = "Declare in parameters exactly what the program reads, in 
 // refused while the call has a retry left. After that the inferred interface is used, because a correct program is not
 // given up for its description. own means that the program was written for this call, whose arguments it must accept. A
 // successor that would break callers is refused unless a person asked for the change.
-func (w *Writer) describe(q Request, reply provider.Reply, facts *report.Facts,
+func (w *writer) describe(q Request, reply provider.Reply, facts *report.Facts,
 	own bool) (*agent.Interface, *sandbox.Failure) {
 	out, err := programs.Declared(reply.Declaration, facts)
 	var order *agent.OrderError
@@ -36,7 +36,7 @@ func (w *Writer) describe(q Request, reply provider.Reply, facts *report.Facts,
 		}
 	}
 	switch wrong := cmp.Or(err, beyond); {
-	case wrong != nil && w.Guardrails > 0:
+	case wrong != nil && w.guardrails > 0:
 		return nil, refusedInterface(wrong)
 	case err != nil, beyond != nil && !facts.UsesArgs: // the call may not need arguments that the program never reads
 		out = programs.Inferred(facts)

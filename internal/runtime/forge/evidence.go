@@ -61,7 +61,7 @@ const (
 
 // An evidenceText collects lines with secrets masked. Each part has its own bound, so no part crowds out another.
 type evidenceText struct {
-	c     *Writer
+	c     *writer
 	parts []prompt.Part
 }
 
@@ -87,7 +87,7 @@ func (e *evidenceText) quote(owner, format string, args ...any) {
 // people want another program, what they said about answers, what the failing run fetched, the last failures, why the
 // last candidate was discarded, which answers were weak, and what callers asked again. The evidence is data and
 // contains no instructions.
-func (c *Writer) evidence(ctx context.Context, q Request) []prompt.Part {
+func (c *writer) evidence(ctx context.Context, q Request) []prompt.Part {
 	e := &evidenceText{c: c}
 	a := c.Artifact
 	e.part(maxReasons)
@@ -137,7 +137,7 @@ const (
 )
 
 // describeDiscarded adds why the last candidate was discarded.
-func (c *Writer) describeDiscarded(e *evidenceText) {
+func (c *writer) describeDiscarded(e *evidenceText) {
 	const text = "the last program that was written and discarded"
 	if a := c.Artifact; a != nil && len(a.Rejections) > 0 {
 		r := &a.Rejections[0]
@@ -150,7 +150,7 @@ func (c *Writer) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add(c.Quote(owner, "  "+r.Hint, heldBack(&c.Selection, a.Example(r.Example))))
 		}
-	} else if last, known := c.Backoffs.last(BackoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
+	} else if last, known := c.backoffs.last(BackoffKey{Method: turns.Method{Role: c.Role, Method: c.Method},
 		Checked: c.Terms.Checked}); known && last.Message != "" {
 		e.add(c.Quote(last.Owner, text+": "+last.ErrorType+": "+last.Message, text+": "+c.NamedType(last.ErrorType)))
 	}
@@ -225,7 +225,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 }
 
 // describeReach adds what programs of the method may reach.
-func (c *Writer) describeReach(e *evidenceText) {
+func (c *writer) describeReach(e *evidenceText) {
 	if g := proof.GuardFor(&c.Selection); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s",
 			reachWords(&g.Manifest.Effects))

@@ -7,10 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 )
 
-// MaxRepeated bounds the programs of a call that are requested after a program that failed like the one before it.
+// maxRepeated bounds the programs of a call that are requested after a program that failed like the one before it.
 // Refusals and runs each have this bound. Such a failure does not use a retry, because it carries no new information. A
 // model that repeats itself is not asked further.
-const MaxRepeated = 1
+const maxRepeated = 1
 
 // faults is a set of failure lines, without their positions in the program's text.
 type faults map[string]bool
@@ -32,8 +32,8 @@ func (f *faults) add(message string) bool {
 	return fresh
 }
 
-// Repeats reports whether a different program failed in the same way as the one before it.
-func Repeats(j *judge.Judged, before Failing) bool {
+// repeats reports whether a different program failed in the same way as the one before it.
+func repeats(j *judge.Judged, before Failing) bool {
 	was := before.Attempt
 	if was.ID == "" || was.Stage != j.Stage || was.Outcome.ErrorType != j.Outcome.ErrorType || j.Program == nil ||
 		j.Program.CodeChecksum == before.Checksum {

@@ -10,7 +10,7 @@ import (
 )
 
 // fixTerms returns what the gate needs to know about a program in order to fix it.
-func (w *Writer) fixTerms(d agent.Declaration) report.Terms {
+func (w *writer) fixTerms(d agent.Declaration) report.Terms {
 	t := report.Terms{Method: w.Method, Null: aboutNull(string(d.Returns))}
 	if k := w.Terms.Contract; k != nil {
 		t.Returns, t.Required = returnedType(k.Deliverable), required(k.Deliverable)

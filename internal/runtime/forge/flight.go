@@ -15,7 +15,7 @@ import (
 
 // A Candidate is a program that a model wrote for one call, or for several that waited together. It has compiled.
 type Candidate struct {
-	proof.Candidate
+	*proof.Candidate
 
 	leader   string          // ID of the call that requested it
 	Existing *agent.Artifact // set if another call stored a program meanwhile; then the other fields are unset
@@ -39,15 +39,15 @@ func (c *Candidate) Charge(u agent.Usage) {
 	c.Cost.Add(u)
 }
 
-// A Meter counts what the requests of a flight have cost so far. A request counts as soon as it is sent, because the
+// A meter counts what the requests of a flight have cost so far. A request counts as soon as it is sent, because the
 // call that started the flight may end before the answer arrives.
-type Meter struct {
+type meter struct {
 	mu    sync.Mutex
 	usage agent.Usage // guarded by mu
 }
 
-// Sent counts a request. The returned function replaces the count with the request's actual usage.
-func (m *Meter) Sent() (answered func(agent.Usage)) {
+// sent counts a request. The returned function replaces the count with the request's actual usage.
+func (m *meter) sent() (answered func(agent.Usage)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.usage.ModelRequests++
@@ -59,15 +59,15 @@ func (m *Meter) Sent() (answered func(agent.Usage)) {
 	}
 }
 
-// Read returns the usage so far.
-func (m *Meter) Read() agent.Usage {
+// read returns the usage so far.
+func (m *meter) read() agent.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.usage
 }
 
-// Result is the result of a flight: a candidate, or the reason why there is none.
-type Result struct {
+// flightResult is the result of a flight: a candidate, or the reason why there is none.
+type flightResult struct {
 	Candidate  *Candidate
 	Failure    *agent.Outcome // set if there is no candidate
 	Class      agent.Class
@@ -90,14 +90,14 @@ type Result struct {
 // Replacements for texts that quote a program written for another owner's call, and for a model server's message about
 // that call's request.
 const (
-	RefusedForAnother    = "a program that a call of another owner asked for was refused"
-	UnansweredForAnother = "the request for a program, which a call of another owner made, was not answered"
+	refusedForAnother    = "a program that a call of another owner asked for was refused"
+	unansweredForAnother = "the request for a program, which a call of another owner made, was not answered"
 )
 
-// SeenBy returns the result as a call that waited for it may record it. The gate's message quotes the refused program,
+// seenBy returns the result as a call that waited for it may record it. The gate's message quotes the refused program,
 // and with it the input of the call that requested it; a model server may quote the request. A call of another owner
 // therefore gets only the types of the errors.
-func (r Result) SeenBy(owner, callID string) Result {
+func (r flightResult) seenBy(owner, callID string) flightResult {
 	if r.Owner == owner && !r.Foreign {
 		return r
 	}
@@ -105,70 +105,70 @@ func (r Result) SeenBy(owner, callID string) Result {
 	r.Attempts = slices.Clone(r.Attempts)
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
-		a.AttemptID, a.ErrorMessage, a.Metadata, a.Hint = callID+".v", RefusedForAnother, nil, ""
+		a.AttemptID, a.ErrorMessage, a.Metadata, a.Hint = callID+".v", refusedForAnother, nil, ""
 	}
 	if r.Failure == nil {
 		return r
 	}
 	switch f := *r.Failure; {
 	case r.Class == agent.ClassIntrinsic:
-		f = agent.Failed(f.ErrorType, RefusedForAnother)
+		f = agent.Failed(f.ErrorType, refusedForAnother)
 		r.Failure = &f
 	case f.ErrorType == agent.ErrProvider:
-		f.ErrorMessage, f.Metadata = UnansweredForAnother, nil
+		f.ErrorMessage, f.Metadata = unansweredForAnother, nil
 		r.Failure = &f
 	}
 	return r
 }
 
-// Flights lets calls that need the same program request it once. A flight ends for its waiters when the candidate
+// flights lets calls that need the same program request it once. A flight ends for its waiters when the candidate
 // compiles, so recursion cannot wait for itself. It stays joinable until the last call that runs the candidate has
 // finished, because until then the candidate may not be stored. The zero value is ready.
-type Flights struct {
-	Under sync.WaitGroup // counts forges
+type flights struct {
+	under sync.WaitGroup // counts forges
 
 	mu  sync.Mutex
-	All map[string]*flight // guarded by mu
+	all map[string]*flight // guarded by mu
 }
 
 // A flight is one request for a program, shared by all calls that need it.
 type flight struct {
-	Spent  Meter
-	users  int // guarded by Flights.mu
+	spent  meter
+	users  int // guarded by flights.mu
 	done   chan struct{}
-	result Result // set before done is closed
+	result flightResult // set before done is closed
 	cancel context.CancelCauseFunc
 }
 
-// UnderWay reports whether any flight has a user.
-func (f *Flights) UnderWay() bool {
+// underWay reports whether any flight has a user.
+func (f *flights) underWay() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.All) > 0
+	return len(f.all) > 0
 }
 
-// Join finds the flight of that key, or starts one that runs forge in its own goroutine: canceling the leader must not
+// join finds the flight of that key, or starts one that runs forge in its own goroutine: canceling the leader must not
 // end the flight for the others. leave must be called once the result is not needed any more. When the last user
 // leaves, the flight's context ends.
-func (f *Flights) Join(life context.Context, key string, forge func(context.Context,
-	*Meter) Result) (fl *flight, leader bool, leave func()) {
+func (f *flights) join(life context.Context, key string, forge func(context.Context,
+	*meter) flightResult) (fl *flight, leader bool, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.All == nil {
-		f.All = map[string]*flight{}
+	if f.all == nil {
+		f.all = map[string]*flight{}
 	}
-	fl = f.All[key]
+	fl = f.all[key]
 	if fl == nil {
 		// The flight's context is the Runtime's, not the leader's: joined calls must get their result even if the
 		// leader is canceled.
 		ctx, cancel := context.WithCancelCause(store.Patient(life))
 		fl = &flight{done: make(chan struct{}), cancel: cancel}
-		f.All[key] = fl
+		f.all[key] = fl
 		leader = true
-		f.Under.Go(func() {
+		f.under.Go(func() {
 			defer close(fl.done)
 			defer cancel(nil)
-			fl.result = forge(ctx, &fl.Spent)
+			fl.result = forge(ctx, &fl.spent)
 		})
 	}
 	fl.users++
@@ -176,22 +176,22 @@ func (f *Flights) Join(life context.Context, key string, forge func(context.Cont
 }
 
 // leave removes a user. The last one also withdraws the candidate, outside the lock, because that writes to the store.
-func (f *Flights) leave(key string, fl *flight) {
+func (f *flights) leave(key string, fl *flight) {
 	if f.left(key, fl) {
 		fl.withdraw()
 	}
 }
 
 // left removes a user from the flight and reports whether it was the last.
-func (f *Flights) left(key string, fl *flight) bool {
+func (f *flights) left(key string, fl *flight) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fl.users--; fl.users > 0 {
 		return false
 	}
 	fl.cancel(interrupt.ErrCanceled)
-	if f.All[key] == fl {
-		delete(f.All, key)
+	if f.all[key] == fl {
+		delete(f.all, key)
 	}
 	return true
 }
@@ -209,12 +209,12 @@ func (fl *flight) withdraw() {
 	}
 }
 
-// Wait returns the flight's result, or false if ctx ends first.
-func (fl *flight) Wait(ctx context.Context) (Result, bool) {
+// wait returns the flight's result, or false if ctx ends first.
+func (fl *flight) wait(ctx context.Context) (flightResult, bool) {
 	select {
 	case <-fl.done:
 		return fl.result, true
 	case <-ctx.Done():
-		return Result{}, false
+		return flightResult{}, false
 	}
 }

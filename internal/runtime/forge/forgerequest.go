@@ -26,15 +26,20 @@ func failureShown(c *call.Call, f *Failing) []prompt.Quote {
 	return []prompt.Quote{message, f.Attempt.Hint}
 }
 
-// A Request describes the program to forge.
+// A Request describes the program to forge, and what the call that needs it has left.
 type Request struct {
-	Kind        string // provider.KindForge or KindRepair
+	For         *call.Selection // the call, or the judged input of a correction
+	Kind        string          // provider.KindForge or KindRepair
 	Trigger     string
 	Basis       Failing           // the program to repair
 	Predecessor *agent.Generation // the program that would be replaced; nil for the first program
 	Alone       bool              // not shared with other calls
 	// the predecessor is shown, because a person changed the method's purpose since it was made
 	Recheck bool
+
+	Guardrails int                    // retries left for programs that the gate refuses
+	Earlier    []agent.AttemptFailure // earlier failures of the call, shown to the model
+	Unheld     bool                   // a candidate that an earlier call left does not serve
 }
 
 // mayKeep reports whether the model may answer the request by keeping the program.

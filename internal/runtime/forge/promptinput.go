@@ -21,7 +21,7 @@ import (
 // prompt returns the messages that ask the model for the program, and the roles of the known tools in them. It runs in
 // a flight. Parts that cannot be read, such as known tools and history, are left out: a poorer prompt is better than no
 // program.
-func (c *Writer) prompt(ctx context.Context, o Request,
+func (c *writer) prompt(ctx context.Context, o Request,
 	failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	args, kwargs := c.WithoutInputHistory()
 	in := prompt.Input{Owner: c.Reader(), Kind: o.Kind, Role: c.Role, Method: c.Method, Args: args, Kwargs: kwargs,

@@ -33,35 +33,34 @@ type SharedCandidate struct {
 	Owner     string         `json:"owner,omitempty"` // owner of the call that requested it
 }
 
-// WriteShared writes a program that other replicas may need. One replica asks the model and offers its reply, and the
+// writeShared writes a program that other replicas may need. One replica asks the model and offers its reply, and the
 // others check that reply. A replica that loses its lease gives up and takes the reply of the next one.
-func (w *Writer) WriteShared(ctx context.Context, key string, q Request) Result {
-	key = SharedKeyOf(key)
+func (w *writer) writeShared(ctx context.Context, key string, q Request) flightResult {
 	for {
 		lease, err := w.Env.Store.Lease(ctx, key, store.LeaseOptions{TTL: flightTTL, Wait: true})
 		if err != nil {
-			return w.Write(ctx, q) // at worst, one model request too many
+			return w.write(ctx, q) // at worst, one model request too many
 		}
 		res := w.writeLeased(ctx, lease, key, q)
 		lease.Release()
 		if ctx.Err() != nil || !res.lost {
 			return res
 		}
-		w.Result.Failure = nil // its usage is kept
+		w.result.Failure = nil // its usage is kept
 	}
 }
 
-// SharedKeyOf returns the key of a flight among replicas.
-func SharedKeyOf(flight string) string {
-	sum := sha256.Sum256([]byte(flight))
+// SharedKey returns the key under which replicas offer each other the candidate for the request.
+func SharedKey(q *Request) string {
+	sum := sha256.Sum256([]byte(flightKey(q)))
 	return "flight:" + hex.EncodeToString(sum[:])
 }
 
 // writeLeased takes the program that another replica left, or asks the model for one while the lease is held.
-func (w *Writer) writeLeased(ctx context.Context, lease store.Lease, key string, q Request) Result {
+func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string, q Request) flightResult {
 	if cand := w.left(ctx, key, q); cand != nil {
-		w.Result.Candidate, w.Result.Foreign = cand, true
-		return w.Result
+		w.result.Candidate, w.result.Foreign = cand, true
+		return w.result
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,7 +73,7 @@ func (w *Writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 		case <-stop:
 		}
 	}()
-	res := w.Write(held, q)
+	res := w.write(held, q)
 	lost := errors.Is(context.Cause(held), errFlightLost)
 	switch {
 	case res.Candidate == nil:
@@ -86,7 +85,7 @@ func (w *Writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 }
 
 // leave offers a candidate to the other replicas until the candidate is stored or its calls have ended.
-func (w *Writer) leave(ctx context.Context, key string, cand *Candidate) {
+func (w *writer) leave(ctx context.Context, key string, cand *Candidate) {
 	created := cand.Generation.CreatedAt
 	if cand.Keeps {
 		created = cand.KeptAt
@@ -111,7 +110,7 @@ func (w *Writer) leave(ctx context.Context, key string, cand *Candidate) {
 
 // left returns the candidate that another replica left, after checking it with the gate. It returns nil if there is
 // none to use.
-func (w *Writer) left(ctx context.Context, key string, q Request) *Candidate {
+func (w *writer) left(ctx context.Context, key string, q Request) *Candidate {
 	text, err := w.Env.Store.Candidate(ctx, key)
 	if err != nil || len(text) > MaxCandidate {
 		return nil

@@ -26,71 +26,70 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// A Writer asks the model for programs in a flight. It works on a copy of its call's selection, because the flight may
+// A writer asks the model for programs in a flight. It works on a copy of its call's selection, because the flight may
 // outlive the call.
-type Writer struct {
+type writer struct {
 	call.Selection
 
 	before     *proof.Reach // of the program that it would replace; nil if wider reach needs no approval
-	Backoffs   *Backoffs
-	Guardrails int                    // retries left
+	backoffs   *Backoffs
+	guardrails int                    // retries left
 	taught     faults                 // faults of the refused programs
-	Earlier    []agent.AttemptFailure // earlier failures, shown to the model
-	ForgeSpan  *telemetry.Span        // span of the forge
-	Spent      *Meter
+	earlier    []agent.AttemptFailure // earlier failures, shown to the model
+	forgeSpan  *telemetry.Span
+	spent      *meter
 	reply      provider.Reply // the reply that became the candidate
 	spare      *Candidate     // a program whose interface was refused; nil if there is none
 	spareReply provider.Reply // the reply that became the spare
-	Result     Result
+	result     flightResult
 }
 
-// Write asks the model until a program compiles or the budgets are used up.
-func (w *Writer) Write(ctx context.Context, q Request) Result {
+// write asks the model until a program compiles or the budgets are used up.
+func (w *writer) write(ctx context.Context, q Request) flightResult {
 	// A flight that just ended may have stored the program that this call needs.
 	if (q.Predecessor == nil || q.Recheck) && q.Kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
-			w.Result.Candidate = &Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Cacheable: true}},
-				Existing: a}
-			return w.Result
+			w.result.Candidate = &Candidate{Candidate: proof.New(agent.Generation{Cacheable: true}, nil), Existing: a}
+			return w.result
 		}
 	}
 	// Check for room before asking: a program that cannot be stored is not worth its tokens.
 	if full := w.roomForProgram(ctx); full != nil {
-		w.Result.Failure, w.Result.Class = full, agent.ClassExtrinsic
-		return w.Result
+		w.result.Failure, w.result.Class = full, agent.ClassExtrinsic
+		return w.result
 	}
 	w.before = proof.ReachBefore(ctx, &w.Selection, q.Predecessor)
 	for {
 		reply, err := w.answer(ctx, q)
 		switch {
 		case err != nil && w.spare != nil && ctx.Err() == nil:
-			w.Result.Candidate, w.reply = w.spare, w.spareReply
-			return w.Result
+			w.result.Candidate, w.reply = w.spare, w.spareReply
+			return w.result
 		case err != nil:
-			w.Result.Failure, w.Result.Class = unanswered(ctx, err)
-			return w.Result
+			w.result.Failure, w.result.Class = unanswered(ctx, err)
+			return w.result
 		case reply.Unchanged:
-			w.Result.Candidate, w.reply = w.rechecked(q, w.Env.Now()), reply
-			return w.Result
+			w.result.Candidate, w.reply = w.rechecked(q, w.Env.Now()), reply
+			return w.result
 		}
 		program, facts, refused := w.gate(ctx, q, reply)
 		// the model kept the program by repeating it
 		if refused == nil && q.mayKeep() && program.Checksum == q.Predecessor.CodeChecksum {
 			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
-			w.Result.Candidate = w.rechecked(q, w.Env.Now())
-			return w.Result
+			w.result.Candidate = w.rechecked(q, w.Env.Now())
+			return w.result
 		}
 		var takes *agent.Interface
 		if refused == nil {
 			if takes, refused = w.describe(q, reply, facts, true); refused == nil {
-				w.Result.Candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
-				return w.Result
+				w.result.Candidate, w.reply = w.candidate(q, reply, program, facts, takes), reply
+				return w.result
 			}
 			w.spares(q, reply, program, facts)
 		}
 		next, more := w.refused(ctx, q, program, refused)
 		if !more {
-			return w.Result
+			return w.result
 		}
 		q = next
 	}
@@ -98,52 +97,52 @@ func (w *Writer) Write(ctx context.Context, q Request) Result {
 
 // spares keeps a program that is correct except for its interface. If the model does not answer the request to repair
 // the interface, this program becomes the candidate, as after the last retry.
-func (w *Writer) spares(q Request, reply provider.Reply, p sandbox.Program, facts *report.Facts) {
+func (w *writer) spares(q Request, reply provider.Reply, p sandbox.Program, facts *report.Facts) {
 	last := *w
-	last.Guardrails = 0
+	last.guardrails = 0
 	if takes, refused := last.describe(q, reply, facts, true); refused == nil {
 		w.spare, w.spareReply = w.candidate(q, reply, p, facts, takes), reply
 	}
 }
 
 // gate fixes and checks the program that the model wrote, and returns the fixed program.
-func (w *Writer) gate(ctx context.Context, q Request,
+func (w *writer) gate(ctx context.Context, q Request,
 	reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
 	w.Progress.Add(progress.Gate, map[string]any{"kind": q.Kind, "checksum": agent.Checksum(reply.Code)})
 	began := w.Env.Now()
 	program, facts, took, refused := w.Env.Sandbox.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration),
 		w.Env.Owner(w.Owner))
 	ended := w.Env.Now()
-	w.Result.Gated += ended.Sub(began)
-	w.Result.Built += took.Build
-	w.ForgeSpan.Stage("gate", began, ended)
+	w.result.Gated += ended.Sub(began)
+	w.result.Built += took.Build
+	w.forgeSpan.Stage("gate", began, ended)
 	return program, facts, refused
 }
 
 // refused records that the gate refused a program. It returns the request for its repair, and whether the budget allows
 // one.
-func (w *Writer) refused(ctx context.Context, q Request, p sandbox.Program,
+func (w *writer) refused(ctx context.Context, q Request, p sandbox.Program,
 	why *sandbox.Failure) (Request, bool) {
 	out := judge.Failed(why)
 	if why.Ours || !judge.Refusal(why.Type) && ctx.Err() != nil {
-		w.Result.Failure, w.Result.Class = &out, agent.ClassNone
+		w.result.Failure, w.result.Class = &out, agent.ClassNone
 		return q, false
 	}
 	j := judge.Judged{Attempt: attempt.Attempt{ID: w.ID + ".v"}, Stage: attempt.StageValidation, Outcome: out,
 		Class: agent.ClassIntrinsic, Hint: w.Mine(why.Hint)}
-	w.Result.Attempts = append(w.Result.Attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage,
+	w.result.Attempts = append(w.result.Attempts, agent.AttemptFailure{AttemptID: j.ID, Stage: j.Stage,
 		ErrorType:    why.Type,
 		ErrorMessage: agent.Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.Env.Metrics.Guardrail(why.Type)
 	switch {
-	case !w.taught.add(why.Message) && p.Checksum != q.Basis.Checksum && w.Result.Repeated < MaxRepeated:
-		w.Result.Repeated++
-	case w.Guardrails == 0:
-		w.Result.Failure, w.Result.Class, w.Result.Last = &out, agent.ClassIntrinsic, p.Checksum
+	case !w.taught.add(why.Message) && p.Checksum != q.Basis.Checksum && w.result.Repeated < maxRepeated:
+		w.result.Repeated++
+	case w.guardrails == 0:
+		w.result.Failure, w.result.Class, w.result.Last = &out, agent.ClassIntrinsic, p.Checksum
 		return q, false
 	default:
-		w.Guardrails--
-		w.Result.Guardrails++
+		w.guardrails--
+		w.result.Guardrails++
 	}
 	return Request{Kind: provider.KindRepair, Trigger: q.Trigger, Predecessor: q.Predecessor,
 		Basis: Failing{Code: p.Source, Checksum: p.Checksum,
@@ -152,7 +151,7 @@ func (w *Writer) refused(ctx context.Context, q Request, p sandbox.Program,
 
 // storedMeanwhile returns the artifact if another call has stored a program that fits this call since this call
 // selected, or nil.
-func (w *Writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
+func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	a, err := w.Env.Store.Artifact(ctx, w.Role, w.Method)
 	if err != nil {
 		return nil // forge anyway: at worst, one program too many
@@ -177,7 +176,7 @@ func checkedParts(c *call.Selection) *agent.Contract {
 }
 
 // candidate returns the candidate with the generation that the program would become.
-func (w *Writer) candidate(q Request, reply provider.Reply, p sandbox.Program, facts *report.Facts,
+func (w *writer) candidate(q Request, reply provider.Reply, p sandbox.Program, facts *report.Facts,
 	takes *agent.Interface) *Candidate {
 	g := agent.Generation{Trigger: q.Trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
 		ContractFingerprint: w.Terms.Fingerprint, CheckedFingerprint: w.Terms.Checked, CallersContract: w.Terms.Own,
@@ -185,24 +184,25 @@ func (w *Writer) candidate(q Request, reply provider.Reply, p sandbox.Program, f
 		Interpreter: facts.Engine, Model: reply.Model, Owner: w.Owner, CreatedAt: w.Env.Now(),
 		Facts: programs.EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape,
 		Interface: takes}
-	g.Cacheable, g.CacheabilityReason = Cacheable(&w.Selection, facts, takes)
+	g.Cacheable, g.CacheabilityReason = cacheable(&w.Selection, facts, takes)
 	g.MadeFor, g.Confirmed = w.MadeFor(q.Predecessor)
 	g.Asked = checkedParts(&w.Selection)
-	cand := &Candidate{Candidate: proof.Candidate{Generation: g, Predecessor: q.Predecessor, Reach: w.before,
-		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID}
+	cand := &Candidate{Candidate: proof.New(g, q.Predecessor), leader: w.ID}
+	cand.Reach = w.before
 	cand.Beyond.Store(w.before.Beyond(&g))
 	return cand
 }
 
 // rechecked returns the candidate for a reply with unchanged: true.
-func (w *Writer) rechecked(q Request, at time.Time) *Candidate {
-	return &Candidate{Candidate: proof.Candidate{Generation: *q.Predecessor, Predecessor: q.Predecessor, Keeps: true,
-		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}, leader: w.ID, KeptAt: at}
+func (w *writer) rechecked(q Request, at time.Time) *Candidate {
+	cand := &Candidate{Candidate: proof.New(*q.Predecessor, q.Predecessor), leader: w.ID, KeptAt: at}
+	cand.Keeps = true
+	return cand
 }
 
 // roomForProgram returns the outcome of a forge that does not ask the model, because the share has no room for a
 // program. It returns nil if there is room.
-func (w *Writer) roomForProgram(ctx context.Context) *agent.Outcome {
+func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
 	const least = 1 << 10
 	var full *storage.FullError
 	if !errors.As(w.Env.Storage.Room(ctx, w.Owner, store.Bytes{Tools: least}), &full) {

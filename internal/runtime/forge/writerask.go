@@ -12,11 +12,11 @@ import (
 
 // answer renders the request and asks the model. If the model's context proves too small, it retries once with a
 // shorter request.
-func (w *Writer) answer(ctx context.Context, q Request) (provider.Reply, error) {
+func (w *writer) answer(ctx context.Context, q Request) (provider.Reply, error) {
 	render := func() []provider.Message {
-		messages, tools := w.prompt(ctx, q, append(w.Earlier[:len(w.Earlier):len(w.Earlier)], w.Result.Attempts...))
-		w.Result.Tools = tools
-		w.Result.System, w.Result.User = promptTexts(messages)
+		messages, tools := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.result.Attempts...))
+		w.result.Tools = tools
+		w.result.System, w.result.User = promptTexts(messages)
 		return messages
 	}
 	messages := render()
@@ -31,12 +31,12 @@ func (w *Writer) answer(ctx context.Context, q Request) (provider.Reply, error) 
 
 // ask asks the model. After an unreadable reply it asks once more and includes the reason, if the policy allows another
 // attempt.
-func (w *Writer) ask(ctx context.Context, q Request, messages []provider.Message) (provider.Reply, error) {
-	res := &w.Result
+func (w *writer) ask(ctx context.Context, q Request, messages []provider.Message) (provider.Reply, error) {
+	res := &w.result
 	for try := 1; ; try++ {
 		began := w.Env.Now()
-		question := w.ForgeSpan.Ask(w.Model(), began)
-		answered := w.Spent.Sent()
+		question := w.forgeSpan.Ask(w.Model(), began)
+		answered := w.spent.sent()
 		reply, err := w.Env.Provider.Program(ctx, provider.Request{Kind: q.Kind, MayKeep: q.mayKeep(), Role: w.Role,
 			Method: w.Method, Model: w.Model(),
 			Messages: messages, TraceParent: telemetry.TraceParent(question, w.TraceID), Owner: w.Env.Owner(w.Owner),

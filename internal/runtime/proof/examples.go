@@ -129,15 +129,14 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 	}
 }
 
-// ProveExamples runs the candidate on every active example, and on every input whose answer a person judged wrong
-// without giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the
-// first attempt that breaks, or an interrupted one; nil means that all hold.
-func (c *Against) ProveExamples(ctx context.Context, cand *Candidate, adaptive bool) *judge.Judged {
-	how := Conditions{adaptive: adaptive, Denied: c.Policy.ApprovalRequired || cand.Beyond.Load() != nil,
+// Examples runs the candidate on every active example, and on every input whose answer a person judged wrong without
+// giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the first
+// attempt that breaks, or an interrupted one; nil means that all hold.
+func Examples(ctx context.Context, cand *Candidate, c *Against) *judge.Judged {
+	how := Conditions{adaptive: c.Adaptive, Denied: c.Policy.ApprovalRequired || cand.Beyond.Load() != nil,
 		guard: GuardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.WentBeyond(how.guard) }()
 	active := c.Artifact.ActiveExamples()
-	cand.Proof.Examples = ExamplesDigest(c.Artifact)
 	for i := range active {
 		x := &active[i]
 		r := c.RunExample(ctx, &cand.Generation, x, how)
@@ -145,7 +144,7 @@ func (c *Against) ProveExamples(ctx context.Context, cand *Candidate, adaptive b
 			return r.attempt
 		}
 		if r.Result == ExampleFailed {
-			return BrokenExample(c.Call, r.attempt, x)
+			return brokenExample(c.Call, r.attempt, x)
 		}
 	}
 	return c.proveWrongs(ctx, cand, how)
@@ -191,9 +190,9 @@ func answerOf(a *judge.Judged) string {
 	return a.Outcome.ErrorType + ": " + a.Outcome.ErrorMessage
 }
 
-// BrokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
+// brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
 // hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
-func BrokenExample(c *call.Call, a *judge.Judged, x *agent.Example) *judge.Judged {
+func brokenExample(c *call.Call, a *judge.Judged, x *agent.Example) *judge.Judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ",
 		c.Clip(string(jsonenc.Array(x.Args))),
 		c.Clip(string(x.Kwargs))), c.Clip(x.Expect.String()), answerOf(a), ""
@@ -239,33 +238,32 @@ func AnswerText(value json.RawMessage, errorType string) string {
 }
 
 // onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
-// gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
-// a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
-func (c *Against) onlyExamples(ctx context.Context, cand *Candidate, broken *judge.Judged) *judge.Judged {
+// gives other values than expected, the examples may be what has to change. Then it returns their IDs, for a person to
+// decide. Otherwise it returns the attempt that shows the fault.
+func (c *Against) onlyExamples(ctx context.Context, cand *Candidate,
+	broken *judge.Judged) (ids []string, fault *judge.Judged) {
 	how := Conditions{Denied: c.Policy.ApprovalRequired || cand.Beyond.Load() != nil,
 		guard: GuardOfCandidate(&c.Selection, cand)}
 	defer func() { cand.WentBeyond(how.guard) }()
-	var ids []string
 	active := c.Artifact.ActiveExamples()
 	for i := range active {
 		r := c.RunExample(ctx, &cand.Generation, &active[i], how)
 		if r.interrupted() {
-			return r.attempt
+			return nil, r.attempt
 		}
 		if r.Result != ExampleFailed {
 			continue
 		}
 		if r.attempt.Result.Failure != nil {
-			return BrokenExample(c.Call, r.attempt, &active[i])
+			return nil, brokenExample(c.Call, r.attempt, &active[i])
 		}
 		ids = append(ids, active[i].ID)
 	}
 	if len(ids) == 0 {
-		return broken
+		return nil, broken
 	}
 	if wrong := c.proveWrongs(ctx, cand, how); wrong != nil {
-		return wrong
+		return nil, wrong
 	}
-	cand.Proof.Breaks = ids
-	return nil
+	return ids, nil
 }

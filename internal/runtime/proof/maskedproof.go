@@ -11,7 +11,7 @@ import (
 // ProvenFixture returns the call's fixture for proving successors, or nil. If masks replace secrets in the fixture, it
 // is used only if the program reproduces its value from it.
 func (c *Against) ProvenFixture(ctx context.Context, g *agent.Generation, a judge.Judged) *agent.Fixture {
-	f, masked := FixtureOf(&c.Selection, g, a)
+	f, masked := fixtureOf(&c.Selection, g, a)
 	if f == nil || !c.Env.Storage.Fits(ctx, c.Session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (c *Against) ProvenFixture(ctx context.Context, g *agent.Generation, a judg
 	if c.Env.Irreproducible.Has(key) {
 		return nil
 	}
-	if _, reproduced := c.Rerun(ctx, &Candidate{Generation: *g}, *f, 0); reproduced {
+	if _, reproduced := c.Rerun(ctx, g, *f, 0); reproduced {
 		return f
 	}
 	if ctx.Err() == nil {

@@ -24,10 +24,12 @@ import (
 type Against struct {
 	call.Selection
 
-	Nester attempt.Nester // makes the calls of the programs that it runs
+	Nester    attempt.Nester // makes the calls of the programs that it runs
+	Adaptive  bool           // a source has just changed, so recorded fetches prove nothing
+	MayChange bool           // a person asked for a change, so fixtures may be answered differently
 }
 
-// A Candidate is a program that is proved before it serves, with its proof.
+// A Candidate is a program that is proved before it serves. Calls may share it.
 type Candidate struct {
 	Generation  agent.Generation // without an ID, which the adoption assigns
 	Predecessor *agent.Generation
@@ -37,29 +39,41 @@ type Candidate struct {
 	Reach *Reach
 	// the part of its reach that a person must approve before it serves; may be nil
 	Beyond atomic.Pointer[agent.Effects]
-	Proof  Proof
+
+	turn    chan struct{} // of capacity 1: the sender owns the fields below until it receives
+	proved  bool
+	verdict Verdict
 }
 
-// A Proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
-// the predecessor did. The proof is made once, by the first call that is not interrupted; other calls wait for it.
-type Proof struct {
-	Turn     chan struct{} // of capacity 1: the sender owns the fields below until it receives
-	Done     bool
-	Examples string                // digest of the examples that it held
-	Kept     []agent.Fixture       // reproduced fixtures, which the candidate takes over
-	Changed  []agent.ChangedAnswer // answers that differ, if a person asked for the change
-	Seen     []string              // call IDs of the predecessor's fixtures at the time of the proof
-	Fixtured bool                  // the fixtures were checked
-	renewed  []agent.Fixture       // fixtures with their changed values, which later programs must reproduce
+// New returns a candidate that is not proved yet. predecessor is nil for a method's first program.
+func New(g agent.Generation, predecessor *agent.Generation) *Candidate {
+	return &Candidate{Generation: g, Predecessor: predecessor, turn: make(chan struct{}, 1)}
+}
+
+// A Verdict is the result of a proof.
+type Verdict struct {
+	// the attempt that broke an example or a fixture, or one of agent.ClassNone if the proof was interrupted; nil if
+	// the candidate may serve
+	Broken   *judge.Judged
+	Examples string // digest of the examples that the candidate was held to
 	// IDs of active examples that a program for a changed purpose does not hold; a person decides about them
 	Breaks []string
-	broken *judge.Judged
+	Reproduced
 }
 
-// FixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
+// Reproduced is what a candidate made of its predecessor's fixtures.
+type Reproduced struct {
+	Checked bool                  // the fixtures were checked
+	Seen    []string              // call IDs of the predecessor's fixtures at the time of the proof
+	Kept    []agent.Fixture       // reproduced fixtures, which the candidate takes over
+	Changed []agent.ChangedAnswer // answers that differ, if a person asked for the change
+	renewed []agent.Fixture       // fixtures with their changed values, which later programs must reproduce
+}
+
+// fixtureOf makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
 // if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
 // secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
-func FixtureOf(c *call.Selection, g *agent.Generation, a judge.Judged) (f *agent.Fixture, masked bool) {
+func fixtureOf(c *call.Selection, g *agent.Generation, a judge.Judged) (f *agent.Fixture, masked bool) {
 	in := c.Shown()
 	if !c.Policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.Result.Effects.Truncated ||
 		c.InputHistory != nil {
@@ -112,45 +126,54 @@ func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawM
 		func(f agent.Fixture) bool { return takes.SameInput(f.Args, f.Kwargs, args, kwargs) })
 }
 
-// Prove checks the candidate against the active examples and its predecessor's fixtures. It returns nil if the
-// candidate may serve, otherwise the attempt that broke one. If the proof was interrupted, it returns an attempt of
-// agent.ClassNone, and the candidate is neither proved nor broken. mayChange means that a person asked for a change, so
-// fixtures may be answered differently.
-func (c *Against) Prove(ctx context.Context, cand *Candidate, adaptive, mayChange bool) *judge.Judged {
-	p := &cand.Proof
+// Prove checks the candidate against the active examples and its predecessor's fixtures. The proof is made once, by the
+// first call that is not interrupted; other calls wait for it. An interrupted proof shows nothing, so the next call
+// makes it again.
+func Prove(ctx context.Context, cand *Candidate, c *Against) Verdict {
 	select {
-	case p.Turn <- struct{}{}:
-		defer func() { <-p.Turn }()
+	case cand.turn <- struct{}{}:
+		defer func() { <-cand.turn }()
 	case <-ctx.Done():
 		a := &judge.Judged{Attempt: attempt.Attempt{ID: c.ID + ".f"}, Stage: attempt.StageProof}
 		a.Outcome, a.Class = interrupt.Outcome(ctx)
-		return a
+		return Verdict{Broken: a}
 	}
-	// Another call has made the proof while this one waited.
-	if p.Done {
-		return ProofFor(c.Call, p.broken)
+	if !cand.proved {
+		v := prove(ctx, cand, c.refreshed(ctx))
+		if v.Broken != nil && v.Broken.Class != agent.ClassIntrinsic {
+			return v // interrupted
+		}
+		if v.Broken != nil && v.Broken.Of == "" {
+			v.Broken.Of = c.Reader() // other owners' calls may wait for the same proof
+		}
+		cand.proved, cand.verdict = true, v
 	}
-	now := c.Refreshed(ctx)
-	broken := now.ProveExamples(ctx, cand, adaptive)
-	if broken != nil && broken.Example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.Keeps {
-		broken = now.onlyExamples(ctx, cand, broken)
-	}
-	if broken == nil && !c.SwitchedOff() {
-		broken = now.ProveFixtures(ctx, cand, adaptive, mayChange)
-	}
-	if broken != nil && broken.Class != agent.ClassIntrinsic {
-		return broken // interrupted
-	}
-	if broken != nil && broken.Of == "" {
-		broken.Of = c.Reader() // other owners' calls may wait for the same proof
-	}
-	p.Done, p.broken = true, broken
-	return ProofFor(c.Call, broken)
+	v := cand.verdict
+	v.Broken = proofFor(c.Call, v.Broken)
+	return v
 }
 
-// ProofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
+// prove makes the proof.
+func prove(ctx context.Context, cand *Candidate, c *Against) (v Verdict) {
+	v.Examples, v.Broken = ExamplesDigest(c.Artifact), Examples(ctx, cand, c)
+	if v.Broken != nil && v.Broken.Example != "" && c.Decision.Reason == selection.ReasonPurposeChanged && !cand.Keeps {
+		v.Breaks, v.Broken = c.onlyExamples(ctx, cand, v.Broken)
+	}
+	if v.Broken == nil && !c.SwitchedOff() {
+		v.Reproduced, v.Broken = c.proveFixtures(ctx, cand)
+	}
+	return v
+}
+
+// Reproduces checks the candidate against its predecessor's fixtures alone. It returns the attempt that broke one, or
+// nil.
+func Reproduces(ctx context.Context, cand *Candidate, c *Against) (Reproduced, *judge.Judged) {
+	return c.refreshed(ctx).proveFixtures(ctx, cand)
+}
+
+// proofFor returns a failed proof, which another call may have found, in the form that this call may keep and show. It
 // returns nil for nil.
-func ProofFor(c *call.Call, found *judge.Judged) *judge.Judged {
+func proofFor(c *call.Call, found *judge.Judged) *judge.Judged {
 	if found == nil {
 		return nil
 	}
@@ -166,9 +189,9 @@ func ProofFor(c *call.Call, found *judge.Judged) *judge.Judged {
 	return &own
 }
 
-// Refreshed returns the selection with the artifact's current state: while the model wrote, calls may have added
+// refreshed returns the selection with the artifact's current state: while the model wrote, calls may have added
 // fixtures and people examples.
-func (c *Against) Refreshed(ctx context.Context) *Against {
+func (c *Against) refreshed(ctx context.Context) *Against {
 	now := *c
 	if a, err := c.Env.Store.Artifact(ctx, c.Role, c.Method); err == nil {
 		now.Artifact = a
@@ -177,57 +200,54 @@ func (c *Against) Refreshed(ctx context.Context) *Against {
 }
 
 // Unseen reports whether the predecessor has gained a fixture since the proof.
-func (p *Proof) Unseen(predecessor *agent.Generation, now *agent.Artifact) bool {
-	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.Fixtured {
+func (p *Reproduced) Unseen(predecessor *agent.Generation, now *agent.Artifact) bool {
+	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.Checked {
 		return false
 	}
 	return slices.ContainsFunc(now.Find(predecessor.ID).Fixtures,
 		func(f agent.Fixture) bool { return !slices.Contains(p.Seen, f.CallID) })
 }
 
-// ProveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
-// attempt that broke a fixture, or nil. With mayChange, different answers are recorded instead, but a crash still
-// breaks the proof.
-func (c *Against) ProveFixtures(ctx context.Context, cand *Candidate, adaptive, mayChange bool) *judge.Judged {
-	p := &cand.Proof
-	p.Kept, p.Changed, p.renewed, p.Seen = nil, nil, nil, nil
+// proveFixtures checks the candidate against its predecessor's fixtures and returns the attempt that broke one, or nil.
+// With MayChange, different answers are recorded instead, but a crash still breaks the proof.
+func (c *Against) proveFixtures(ctx context.Context, cand *Candidate) (p Reproduced, broken *judge.Judged) {
 	if cand.Predecessor == nil || !c.Policy.FixturesEnabled || c.Artifact != nil && c.Artifact.Quarantined ||
 		c.Rewrites() {
-		return nil
+		return p, nil
 	}
 	if c.Terms.Checked == agent.FingerprintNone && !cand.Predecessor.Keeps(c.Terms.Checked) {
-		return nil // the predecessor answered callers with a different contract
+		return p, nil // the predecessor answered callers with a different contract
 	}
-	p.Fixtured = true
+	p.Checked = true
 	predecessor := cand.Predecessor
 	if now := c.Artifact; now != nil && now.Find(predecessor.ID) != nil {
 		predecessor = now.Find(predecessor.ID)
 	}
 	fixtures, interrupted := c.inherited(ctx, predecessor)
 	if interrupted != nil {
-		return interrupted
+		return p, interrupted
 	}
 	for i, f := range fixtures {
 		p.Seen = append(p.Seen, f.CallID)
-		if !Binds(&c.Selection, f, adaptive) {
+		if !binds(&c.Selection, f, c.Adaptive) {
 			continue
 		}
-		broken, reproduced := c.Rerun(ctx, cand, f, i)
+		broken, reproduced := c.Rerun(ctx, &cand.Generation, f, i)
 		switch {
 		// A person wants other answers, so a difference is recorded. A crash is still a fault.
-		case broken != nil && broken.Class == agent.ClassIntrinsic && mayChange && broken.Result.Failure == nil:
+		case broken != nil && broken.Class == agent.ClassIntrinsic && c.MayChange && broken.Result.Failure == nil:
 			p.Changed = append(p.Changed, ChangedAnswer(f, broken))
 			if broken.Result.Value != nil {
 				f.Value = broken.Result.Value
 				p.renewed = append(p.renewed, f)
 			}
 		case broken != nil:
-			return broken
+			return p, broken
 		case reproduced:
 			p.Kept = append(p.Kept, f)
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // inherited returns the predecessor's fixtures. It adds its ancestors' fixtures that the predecessor reproduces, which
@@ -237,7 +257,6 @@ func (c *Against) inherited(ctx context.Context, predecessor *agent.Generation) 
 	if c.Artifact == nil {
 		return all, nil
 	}
-	itself := &Candidate{Generation: *predecessor}
 	for g, left := predecessor, len(c.Artifact.Generations); g.ParentID != nil && left > 0; left-- {
 		if g = c.Artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
 			g.MadeFor.Digest != predecessor.MadeFor.Digest {
@@ -247,7 +266,7 @@ func (c *Against) inherited(ctx context.Context, predecessor *agent.Generation) 
 			if hasInput(predecessor.Interface, all, f.Args, f.Kwargs) {
 				continue
 			}
-			broken, reproduced := c.Rerun(ctx, itself, f, i)
+			broken, reproduced := c.Rerun(ctx, predecessor, f, i)
 			if broken != nil && broken.Class != agent.ClassIntrinsic {
 				return nil, broken
 			}
@@ -260,11 +279,11 @@ func (c *Against) inherited(ctx context.Context, predecessor *agent.Generation) 
 }
 
 // Fixtures returns the fixtures that the candidate hands on to its successors.
-func (p *Proof) Fixtures() []agent.Fixture { return append(slices.Clip(p.Kept), p.renewed...) }
+func (p *Reproduced) Fixtures() []agent.Fixture { return append(slices.Clip(p.Kept), p.renewed...) }
 
-// Binds reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
+// binds reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
 // value, if the fixture rests on a response that has changed shape, or if a person expects another answer.
-func Binds(c *call.Selection, f agent.Fixture, adaptive bool) bool {
+func binds(c *call.Selection, f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 || contradicted(c, f) {
 		return false
 	}
@@ -302,9 +321,10 @@ func ChangedAnswer(f agent.Fixture, now *judge.Judged) agent.ChangedAnswer {
 	return ch
 }
 
-// Holds reports whether the proof passed and covers the artifact's current examples and fixtures.
-func (p *Proof) Holds(predecessor *agent.Generation, now *agent.Artifact) bool {
-	p.Turn <- struct{}{}
-	defer func() { <-p.Turn }()
-	return p.Done && p.broken == nil && ExamplesDigest(now) == p.Examples && !p.Unseen(predecessor, now)
+// Holds reports whether the candidate's proof passed and covers the artifact's current examples and fixtures.
+func (cand *Candidate) Holds(now *agent.Artifact) bool {
+	cand.turn <- struct{}{}
+	defer func() { <-cand.turn }()
+	v := &cand.verdict
+	return cand.proved && v.Broken == nil && ExamplesDigest(now) == v.Examples && !v.Unseen(cand.Predecessor, now)
 }

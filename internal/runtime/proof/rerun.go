@@ -15,9 +15,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Rerun runs the candidate on the fixture. It returns the attempt if it answers differently or was interrupted, and
+// Rerun runs the program on the fixture. It returns the attempt if it answers differently or was interrupted, and
 // otherwise whether the value was reproduced. Neither is set if the fixture proves nothing about the candidate.
-func (c *Against) Rerun(ctx context.Context, cand *Candidate, f agent.Fixture,
+func (c *Against) Rerun(ctx context.Context, g *agent.Generation, f agent.Fixture,
 	i int) (broken *judge.Judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
@@ -26,7 +26,7 @@ func (c *Against) Rerun(ctx context.Context, cand *Candidate, f agent.Fixture,
 	owner := c.OwnerOfSession(ctx, f.SessionID)
 	d := Dry{ID: c.ID + ".f" + strconv.Itoa(i+1), CallID: f.CallID, Args: f.Args, Kwargs: f.Kwargs,
 		Context: f.Context, effects: effects, of: owner, earlier: true}
-	a, ok := c.DryRun(ctx, &cand.Generation, d)
+	a, ok := c.DryRun(ctx, g, d)
 	if !ok {
 		return nil, false
 	}

@@ -1,4 +1,4 @@
-package runtime
+package forge
 
 import (
 	"encoding/json"
@@ -7,9 +7,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
-	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 )
 
 // Which programs may answer another call than the one they were written for.
@@ -25,37 +23,37 @@ func TestCacheability(t *testing.T) {
 		want     bool
 		why      string
 	}{
-		{"it uses its arguments", &call.Call{Args: texts("7")}, nil, report.Facts{UsesArgs: true,
+		{"it uses its arguments", &call.Call{Args: []json.RawMessage{json.RawMessage("7")}}, nil, report.Facts{UsesArgs: true,
 			Literals: []string{"7"}},
-			true, forge.CacheStable},
-		{"there are none", &call.Call{}, nil, report.Facts{}, true, forge.CacheStable},
-		{"it ignores them", &call.Call{Args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false,
-			forge.CacheIgnored},
+			true, CacheStable},
+		{"there are none", &call.Call{}, nil, report.Facts{}, true, CacheStable},
+		{"it ignores them", &call.Call{Args: []json.RawMessage{json.RawMessage("7")}}, nil, report.Facts{Literals: []string{"8"}}, false,
+			CacheIgnored},
 		{"it ignores keywords", &call.Call{Kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false,
-			forge.CacheIgnored},
-		{"it declares to take none", &call.Call{Args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
-			forge.CacheStable},
-		{"an argument stands in it", &call.Call{Args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
-			false, forge.CacheBaked},
+			CacheIgnored},
+		{"it declares to take none", &call.Call{Args: []json.RawMessage{json.RawMessage("7")}}, nil, report.Facts{Literals: []string{"7"}}, true,
+			CacheStable},
+		{"an argument stands in it", &call.Call{Args: []json.RawMessage{json.RawMessage(`"Ada"`)}}, nil, report.Facts{Literals: []string{`"Ada"`}},
+			false, cacheBaked},
 		{"a keyword's value stands in it", &call.Call{Kwargs: json.RawMessage(`{"n":7}`)}, nil,
-			report.Facts{Literals: []string{"7"}}, false, forge.CacheBaked},
-		{"a dispatch method", &call.Call{Method: "ask"}, nil, report.Facts{UsesArgs: true}, false, forge.CacheDispatch},
-		{"delegated with a contract", &call.Call{Depth: 1}, purpose, report.Facts{}, true, forge.CacheDelegated},
-		{"delegated without", &call.Call{Depth: 1}, nil, report.Facts{}, true, forge.CacheStable},
-		{"a contract of a client's", &call.Call{}, purpose, report.Facts{}, true, forge.CacheStable},
+			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
+		{"a dispatch method", &call.Call{Method: "ask"}, nil, report.Facts{UsesArgs: true}, false, CacheDispatch},
+		{"delegated with a contract", &call.Call{Depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
+		{"delegated without", &call.Call{Depth: 1}, nil, report.Facts{}, true, CacheStable},
+		{"a contract of a client's", &call.Call{}, purpose, report.Facts{}, true, CacheStable},
 	}
 	for _, tt := range tests {
 		tt.call.Policy = &p
 		if tt.call.Kwargs == nil {
 			tt.call.Kwargs = json.RawMessage("{}")
 		}
-		s := &selected{Against: proof.Against{Selection: call.Selection{Call: tt.call,
-			Terms: call.Terms{Contract: tt.contract}}}}
+		s := &call.Selection{Call: tt.call,
+			Terms: call.Terms{Contract: tt.contract}}
 		takes := &agent.Interface{Origin: agent.OriginInferred}
 		if strings.Contains(tt.name, "declares") {
 			takes.Origin = agent.OriginDeclared
 		}
-		if got, why := forge.Cacheable(&s.Selection, &tt.facts, takes); got != tt.want || why != tt.why {
+		if got, why := cacheable(s, &tt.facts, takes); got != tt.want || why != tt.why {
 			t.Errorf("%s: %v (%s), want %v (%s)", tt.name, got, why, tt.want, tt.why)
 		}
 	}
@@ -69,7 +67,7 @@ func TestBaked(t *testing.T) {
 		`{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
 		"[[[[7]]]]": true, "[[[[[7]]]]]": false, `{"a":{"a":{"a":{"a":{"a":7}}}}}`: false, "null": false, "true": false,
 		`"<é>"`: true, `"<\u00e9\u003e"`: true, "7.0": true} {
-		if got := forge.Baked(literals, texts(raw), json.RawMessage("{}")); got != want {
+		if got := baked(literals, []json.RawMessage{json.RawMessage(raw)}, json.RawMessage("{}")); got != want {
 			t.Errorf("%s: %v, want %v", raw, got, want)
 		}
 	}

@@ -1,22 +1,24 @@
-package runtime
+package proof
 
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
-	"github.com/recurgentd/recurgentd/internal/runtime/forge"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
+	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
 // Which calls become proofs for successors. Each row spoils one thing of a call that does.
@@ -24,7 +26,7 @@ func TestFixture(t *testing.T) {
 	t.Parallel()
 	type fixtureCall struct {
 		p       *agent.Policy
-		s       *selected
+		s       *call.Selection
 		g       *agent.Generation
 		attempt judge.Judged
 	}
@@ -66,9 +68,9 @@ func TestFixture(t *testing.T) {
 	make1 := func() *fixtureCall {
 		p := agent.DefaultPolicy()
 		c := &fixtureCall{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{ID: "call_1", Policy: &p,
+		c.s = &call.Selection{Call: &call.Call{ID: "call_1", Policy: &p,
 			Args:   texts("7"),
-			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}}}
+			Kwargs: json.RawMessage("{}")}, Artifact: selectiontest.Artifact(nil)}
 		c.attempt = judge.Judged{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
 		c.attempt.Result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
 			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
@@ -77,24 +79,24 @@ func TestFixture(t *testing.T) {
 	for _, tt := range tests {
 		c := make1()
 		tt.spoil(c)
-		if got, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (got != nil) != tt.want {
+		if got, _ := fixtureOf(c.s, c.g, c.attempt); (got != nil) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	c := make1()
 	c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-	if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
+	if f, _ := fixtureOf(c.s, c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
 		string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
 		c.attempt.Result.Facts = &facts
-		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); string(f.Context) != `{"k":1}` {
+		if f, _ := fixtureOf(c.s, c.g, c.attempt); string(f.Context) != `{"k":1}` {
 			t.Errorf("a program that looks at the context: %+v", f)
 		}
 	}
 	c.s.Memory = nil
-	if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); f.Context != nil {
+	if f, _ := fixtureOf(c.s, c.g, c.attempt); f.Context != nil {
 		t.Errorf("an empty context: %s", f.Context)
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
@@ -106,14 +108,14 @@ func TestFixture(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		c := make1()
 		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, 0) + 2 + more)
-		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := fixtureOf(c.s, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes: %v", size(c, 0), f != nil)
 		}
 		c = make1()
 		c.attempt.Result.Facts.ContextReads = []string{"k"}
 		c.s.Memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
 		c.attempt.Outcome.Value = fill(agent.MaxFixtureBytes - size(c, len(`{"k":1}`)) + 2 + more)
-		if f, _ := proof.FixtureOf(&c.s.Selection, c.g, c.attempt); (f != nil) != (more == 0) {
+		if f, _ := fixtureOf(c.s, c.g, c.attempt); (f != nil) != (more == 0) {
 			t.Errorf("%d bytes with the context: %v", size(c, len(`{"k":1}`)), f != nil)
 		}
 	}
@@ -152,10 +154,9 @@ func TestBinding(t *testing.T) {
 			true},
 	}
 	for _, tt := range tests {
-		s := &selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{},
-			Terms:    call.Terms{Schema: tt.schema},
-			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}}}
-		if got := proof.Binds(&s.Selection, tt.f, tt.adaptive); got != tt.want {
+		s := &call.Selection{Call: &call.Call{}, Terms: call.Terms{Schema: tt.schema},
+			Artifact: selectiontest.Artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
+		if got := binds(s, tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -166,55 +167,52 @@ func TestProofIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	ctx, cut := context.WithCancel(t.Context())
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
-		"new": func(ctx context.Context, _ sandbox.Request, _ sandbox.Host) sandbox.Result {
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"boom": runtimetest.Breaks(agent.ErrExecution, "boom"),
+		"new": func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result {
 			if ran++; ran == 1 {
 				cut()
 				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
 			}
 			return runtimetest.Value("2")
 		}}}
-	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
-	_, invoke := conversation(t, r, SessionRequest{Role: "r"})
-	invoke("m", 7)
-	invoke("m", 8)
-	a := artifactOf(t, r, "r", "m")
-	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
-	cand := &forge.Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "new",
-		CodeChecksum: agent.Checksum("new")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
-		1)}}}
-	if broken := s.Prove(ctx, &cand.Candidate, false, false); broken == nil || broken.Class != agent.ClassNone ||
-		broken.Outcome.ErrorType != agent.ErrCanceled || cand.Proof.Done {
+	g := &agent.Generation{ID: "gen-1", Code: "one", CodeChecksum: agent.Checksum("one"), Cacheable: true,
+		CheckedFingerprint: agent.FingerprintNone}
+	for i, arg := range []string{"7", "8"} {
+		g.Fixtures = append(g.Fixtures, agent.Fixture{CallID: "call_" + strconv.Itoa(i), Args: texts(arg),
+			Kwargs: json.RawMessage("{}"), Value: json.RawMessage("1"), SessionID: "sess_1"})
+	}
+	c := against(t, box, selectiontest.Artifact(nil, g))
+	made := func(code string) *Candidate {
+		return New(agent.Generation{Code: code, CodeChecksum: agent.Checksum(code)}, g)
+	}
+	cand := made("new")
+	if broken := Prove(ctx, cand, c).Broken; broken == nil || broken.Class != agent.ClassNone ||
+		broken.Outcome.ErrorType != agent.ErrCanceled || cand.proved {
 		t.Fatalf("interrupted: %+v", broken)
 	}
-	broken := s.Prove(t.Context(), &cand.Candidate, false, false)
+	broken := Prove(t.Context(), cand, c).Broken
 	if broken == nil || broken.Class != agent.ClassIntrinsic || broken.Fixture == "" ||
 		!strings.HasSuffix(broken.ID, ".f1") ||
 		broken.Hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.Prove(t.Context(), &cand.Candidate, false, false); again == nil || again.Fixture != broken.Fixture ||
+	if again := Prove(t.Context(), cand, c).Broken; again == nil || again.Fixture != broken.Fixture ||
 		again.Hint != broken.Hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
-	cand.Proof.Turn <- struct{}{} // another call is at it
-	if waited := s.Prove(ctx, &cand.Candidate, false, false); waited == nil || waited.Class != agent.ClassNone ||
+	cand.turn <- struct{}{} // another call is at it
+	if waited := Prove(ctx, cand, c).Broken; waited == nil || waited.Class != agent.ClassNone ||
 		waited.Stage != attempt.StageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
-	<-cand.Proof.Turn
+	<-cand.turn
 	// A person asked for the change: then the differences are listed, and failures break it all the same.
-	may := &forge.Candidate{Candidate: proof.Candidate{Generation: cand.Generation, Predecessor: a.Current(),
-		Proof: proof.Proof{Turn: make(chan struct{}, 1)}}}
-	if broken := s.Prove(t.Context(), &may.Candidate, false, true); broken != nil || len(may.Proof.Changed) != 2 ||
-		len(may.Proof.Kept) != 0 {
-		t.Errorf("%d changed, %d kept, broken %+v", len(may.Proof.Changed), len(may.Proof.Kept), broken)
+	may := *c
+	may.MayChange = true
+	if v := Prove(t.Context(), made("new"), &may); v.Broken != nil || len(v.Changed) != 2 || len(v.Kept) != 0 {
+		t.Errorf("%d changed, %d kept, broken %+v", len(v.Changed), len(v.Kept), v.Broken)
 	}
-	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
-	boom := &forge.Candidate{Candidate: proof.Candidate{Generation: agent.Generation{Code: "boom",
-		CodeChecksum: agent.Checksum("boom")}, Predecessor: a.Current(), Proof: proof.Proof{Turn: make(chan struct{},
-		1)}}}
-	if broken := s.Prove(t.Context(), &boom.Candidate, false, true); broken == nil ||
+	if broken := Prove(t.Context(), made("boom"), &may).Broken; broken == nil ||
 		!strings.HasSuffix(broken.Hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}
@@ -224,8 +222,8 @@ func TestProofIsDoneOnce(t *testing.T) {
 // whether the candidate may serve.
 func TestProofIsOpenWhereARunnerDied(t *testing.T) {
 	t.Parallel()
-	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive,
-		Args: []json.RawMessage{json.RawMessage("7")}, Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
+	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
+		Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
 	for name, fixed := range map[string]agent.Artifact{
 		"example": {Examples: []agent.Example{example("ex_1", "2", "7")}},
 		"verdict": {Verdicts: []agent.Verdict{wrong}},
@@ -238,20 +236,89 @@ func TestProofIsOpenWhereARunnerDied(t *testing.T) {
 				}
 				return runtimetest.Value("1")
 			}}}
-		r, _ := scripted(t, box, nil, nil)
-		fixed.Role, fixed.MethodName = "r", "m"
-		s := r.selection(DryRun{Role: "r", Method: "m", Artifact: &fixed})
-		cand := &proof.Candidate{Generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},
-			Proof: proof.Proof{Turn: make(chan struct{}, 1)}}
-		broken := s.Prove(t.Context(), cand, false, false)
+		c := against(t, box, &fixed)
+		cand := New(agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")}, nil)
+		broken := Prove(t.Context(), cand, c).Broken
 		if broken == nil || broken.Class != agent.ClassNone || broken.Outcome.ErrorType != agent.ErrRunnerCrash ||
-			cand.Proof.Done {
+			cand.proved {
 			t.Errorf("%s: the proof ended in %+v, want an interruption", name, broken)
 		}
 		dies = false
-		if broken = s.Prove(t.Context(), cand, false, false); broken == nil || broken.Class != agent.ClassIntrinsic ||
-			!cand.Proof.Done {
+		broken = Prove(t.Context(), cand, c).Broken
+		if broken == nil || broken.Class != agent.ClassIntrinsic || !cand.proved {
 			t.Errorf("%s: the second proof ended in %+v, want a broken one", name, broken)
 		}
 	}
+}
+
+// against returns the conditions of a call that proves programs of the box.
+func against(t *testing.T, box *runtimetest.Box, a *agent.Artifact) *Against {
+	t.Helper()
+	p := agent.DefaultPolicy()
+	held, err := storetest.NewMemory(time.Now).Namespace(agent.DefaultNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Against{Selection: call.Selection{Call: &call.Call{ID: "call_now", Policy: &p, Role: "r", Method: "m",
+		Session: agent.Session{ID: "sess_1"}, Env: &env.Env{Options: env.Options{Sandbox: box, Now: time.Now}, Store: held}},
+		Terms: call.Terms{Checked: agent.FingerprintNone}, Artifact: a}}
+}
+
+// A proof is repeated exactly if the predecessor has new answers since.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	g := &agent.Generation{ID: "gen-1", Fixtures: []agent.Fixture{{CallID: "call_1"}, {CallID: "call_2"}}}
+	now := selectiontest.Artifact(nil, g)
+	for _, tt := range []struct {
+		name        string
+		made        Reproduced
+		predecessor *agent.Generation
+		now         *agent.Artifact
+		want        bool
+	}{
+		{"no predecessor", Reproduced{Checked: true}, nil, now, false},
+		{"one that is not kept", Reproduced{Checked: true}, &agent.Generation{ID: "gen-0"}, now, false},
+		{"no look at fixtures", Reproduced{}, g, now, false},
+		{"all seen", Reproduced{Checked: true, Seen: []string{"call_1", "call_2"}}, g, now, false},
+		{"one is new", Reproduced{Checked: true, Seen: []string{"call_1"}}, g, now, true},
+		{"they went", Reproduced{Checked: true, Seen: []string{"call_1"}}, g, selectiontest.Artifact(nil,
+			&agent.Generation{ID: "gen-1"}),
+			false},
+	} {
+		if got := tt.made.Unseen(tt.predecessor, tt.now); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A failed proof is found once for the calls that share a candidate, and each keeps it as its own.
+func TestAFailedProofOfAnotherCall(t *testing.T) {
+	t.Parallel()
+	found := &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.f2"}, Of: "ann", Fixture: "call_ann",
+		Outcome: agent.Failed(agent.ErrExecution, "it broke")}
+	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
+		c := &call.Call{ID: "call_now", Session: agent.Session{Owner: owner}}
+		if own := proofFor(c, found); own.ID != "call_now.f2" || own.Outcome.Metadata["fixture"] != fixture ||
+			found.Outcome.Metadata != nil {
+			t.Errorf("%s: %+v", owner, own)
+		}
+	}
+	found = &judge.Judged{Attempt: attempt.Attempt{ID: "call_ann.ex_1.2"}, Of: "ann", Example: "ex_1.2"}
+	if own := proofFor((&call.Call{ID: "call_now",
+		Session: agent.Session{Owner: "ben"}}), found); own.ID != "call_now.ex_1.2" ||
+		own.Outcome.Metadata["example"] != "ex_1.2" {
+		t.Errorf("of an example: %+v", own)
+	}
+}
+
+func texts(values ...string) (out []json.RawMessage) {
+	for _, v := range values {
+		out = append(out, json.RawMessage(v))
+	}
+	return out
+}
+
+func example(id, value string, args ...string) agent.Example {
+	return agent.Example{ID: id, State: agent.ExampleActive, Expect: agent.Expectation{Value: json.RawMessage(value)},
+		Kwargs: json.RawMessage("{}"), Args: texts(args...)}
 }
