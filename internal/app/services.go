@@ -195,7 +195,7 @@ func (s *services) begin(ctx context.Context, patch map[string]any) error {
 	go func() {
 		defer s.release()
 		defer close(s.resumed)
-		if err := s.ResumeCorrections(s.background); err != nil && s.background.Err() == nil {
+		if err := s.Corrections.Resume(s.background); err != nil && s.background.Err() == nil {
 			s.log.Warn().Err(err).Msg("corrections that a stop interrupted could not be resumed")
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
@@ -207,7 +208,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	}
 	// the program holds what the correction must hold
 	if now.Correction.Pending() && !change.Aside && len(g.Breaks) == 0 {
-		change.Correction = corrected(now.Correction, &g, a.Policy)
+		change.Correction = correct.Adopted(now.Correction, &g, a.Policy)
 	}
 	a.changes = append(a.changes, change)
 	res, err := a.persist()

@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
-	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -95,7 +95,7 @@ func TestCorrections(t *testing.T) {
 				change.DropVerdict = first.CallID
 			}
 			operate(t, r, change)
-			<-r.Correct("r", "m", "ada")
+			<-r.Corrections.Correct("r", "m", "ada")
 			a := artifactOf(t, r, "r", "m")
 			if a.Correction.State != tt.state || a.Code != tt.current && tt.state != agent.CorrectionAwaitingApproval {
 				t.Errorf("the correction is %s, %s serves; want %s, %s", agent.Encoded(a.Correction), a.Code, tt.state,
@@ -107,7 +107,7 @@ func TestCorrections(t *testing.T) {
 			switch c := a.Correction; tt.state {
 			case agent.CorrectionAdopted, agent.CorrectionAwaitingApproval:
 				if c.Attempts != 1 || c.Generation == nil || *c.Generation != "gen-2" ||
-					*a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != reasonOfCorrection {
+					*a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != correct.Trigger {
 					t.Errorf("the correction is %s", agent.Encoded(c))
 				}
 				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
@@ -140,26 +140,24 @@ func TestCorrectionIsRetried(t *testing.T) {
 		r, model, _ := wrongly(t, corrections(nil), []string{"one"}, "2", nil)
 		patchPolicy(t, r, `{"backoff": {"base_seconds": 10, "max_seconds": 100}, "outcome_repair_budget": 0}`)
 		began := time.Now()
-		<-r.Correct("r", "m", "ada")
+		<-r.Corrections.Correct("r", "m", "ada")
 		for _, want := range []time.Duration{10, 20, 40, 80, 100, 100, 100} {
 			a := artifactOf(t, r, "r", "m")
 			if next := a.Correction.NextTryAt; next == nil || time.Until(*next) != want*time.Second {
 				t.Fatalf("attempt %d is followed after %v, want %v", a.Correction.Attempts, next, want*time.Second)
 			}
-			r.corrects.mu.Lock()
-			tried := r.corrects.pending[turns.Method{Role: "r", Method: "m"}].next
-			r.corrects.mu.Unlock()
-			<-tried
+			<-time.After(want * time.Second)
+			synctest.Wait()
 		}
-		r.corrects.running.Wait()
+		r.Corrections.Wait()
 		a := artifactOf(t, r, "r", "m")
-		if c := a.Correction; c.State != agent.CorrectionFailed || c.Attempts != maxCorrections || c.LastError == nil {
+		if c := a.Correction; c.State != agent.CorrectionFailed || c.Attempts != correct.Most || c.LastError == nil {
 			t.Errorf("the correction is %s", agent.Encoded(c))
 		}
-		if n := model.Count("r.m", ""); n != 1+maxCorrections || time.Since(began) != 450*time.Second {
+		if n := model.Count("r.m", ""); n != 1+correct.Most || time.Since(began) != 450*time.Second {
 			t.Errorf("%d requests in %v", n, time.Since(began))
 		}
-		if len(r.corrects.pending) != 0 {
+		if r.Corrections.Pending() {
 			t.Error("it is still pending")
 		}
 	})
@@ -171,11 +169,11 @@ func TestTimerRetriesCorrection(t *testing.T) {
 		r, model, _ := wrongly(t, corrections(nil), []string{"one", "one", "one", "two"}, "2", nil)
 		patchPolicy(t, r, `{"backoff": {"base_seconds": 10, "max_seconds": 100}, "outcome_repair_budget": 0}`)
 		began := time.Now()
-		<-r.Correct("r", "m", "ada")
+		<-r.Corrections.Correct("r", "m", "ada")
 		if a := artifactOf(t, r, "r", "m"); a.Correction.State != agent.CorrectionBackingOff || a.Code != "one" {
 			t.Fatalf("after the first attempt it is %s, %s serves", agent.Encoded(a.Correction), a.Code)
 		}
-		r.corrects.running.Wait() // for the attempts after 10 and 30 s
+		r.Corrections.Wait() // for the attempts after 10 and 30 s
 		a := artifactOf(t, r, "r", "m")
 		if a.Correction.State != agent.CorrectionAdopted || a.Correction.Attempts != 3 || a.Code != "two" ||
 			time.Since(began) != 30*time.Second || model.Count("r.m", "") != 4 {
@@ -191,16 +189,16 @@ func TestVerdictDuringCorrection(t *testing.T) {
 		r, model, _ := wrongly(t, corrections(map[string]runtimetest.Run{"three": runtimetest.Returns("3")}),
 			[]string{"one", "two", "three"}, "2", nil)
 		model.Block = make(chan struct{})
-		tried := r.Correct("r", "m", "ada")
+		tried := r.Corrections.Correct("r", "m", "ada")
 		synctest.Wait() // the model is asked
-		again := r.Correct("r", "m", "bob")
+		again := r.Corrections.Correct("r", "m", "bob")
 		x := example("ex_1", "3", "7")
 		operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x,
 			Correction: &agent.Correction{State: agent.CorrectionQueued}})
 		close(model.Block)
 		<-tried
 		<-again // an attempt that began after the second verdict
-		r.corrects.running.Wait()
+		r.Corrections.Wait()
 		a := artifactOf(t, r, "r", "m")
 		if a.Correction.State != agent.CorrectionAdopted || a.Code != "three" {
 			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
@@ -238,8 +236,8 @@ func TestCorrectionOvertaken(t *testing.T) {
 				return runtimetest.Value("2")
 			}})
 			r, _, _ = wrongly(t, box, []string{"one", "two"}, "2", nil)
-			<-r.Correct("r", "m", "ada")
-			r.corrects.running.Wait()
+			<-r.Corrections.Correct("r", "m", "ada")
+			r.Corrections.Wait()
 			a := artifactOf(t, r, "r", "m")
 			if a.Correction.State != tt.state || a.Code != tt.current {
 				t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
@@ -280,7 +278,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 					Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
 					Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1"), Expected: x.Expect.Value,
 					ExampleID: x.ID}})
-			<-r.Correct("r", "m", "ada")
+			<-r.Corrections.Correct("r", "m", "ada")
 			a := artifactOf(t, r, "r", "m")
 			if n := model.Count("r.m", ""); a.Correction.State != tt.state || n != tt.requests {
 				t.Errorf("the correction is %s after %d requests, want %s after %d", agent.Encoded(a.Correction), n,
@@ -292,7 +290,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 				t.Errorf("the correction is %+v", a.Current())
 			}
 			if c := a.Correction; tt.state != agent.CorrectionAdopted &&
-				!strings.Contains(*c.LastError, errContractUnknown.Error()) {
+				!strings.Contains(*c.LastError, correct.ErrContractUnknown.Error()) {
 				t.Errorf("the error is %s", agent.Encoded(c))
 			}
 		})
@@ -306,7 +304,7 @@ func TestCorrectionInterrupted(t *testing.T) {
 		over := func(o *env.Options) { o.Store = held }
 		r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", over)
 		model.Block = make(chan struct{})
-		tried := r.Correct("r", "m", "ada")
+		tried := r.Corrections.Correct("r", "m", "ada")
 		synctest.Wait()
 		r.end(interrupt.ErrShutdown)
 		<-tried
@@ -316,17 +314,17 @@ func TestCorrectionInterrupted(t *testing.T) {
 		}
 		next, model := scripted(t, corrections(nil), map[string][]string{"r.m": {"two"}}, over)
 		patchPolicy(t, next, `{"correction": "manual"}`)
-		if err := next.ResumeCorrections(t.Context()); err != nil {
+		if err := next.Corrections.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if synctest.Wait(); model.Count("r.m", "") != 0 {
 			t.Error("a manual correction was resumed")
 		}
 		patchPolicy(t, next, `{"correction": "background"}`)
-		if err := next.ResumeCorrections(t.Context()); err != nil {
+		if err := next.Corrections.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		next.corrects.running.Wait()
+		next.Corrections.Wait()
 		if a := artifactOf(t, next, "r", "m"); a.Correction.State != agent.CorrectionAdopted || a.Code != "two" {
 			t.Errorf("the correction is %s, %s serves", agent.Encoded(a.Correction), a.Code)
 		}
@@ -340,14 +338,14 @@ func TestCorrectionWaitsOverARestart(t *testing.T) {
 		held := storetest.NewMemory(time.Now)
 		over := func(o *env.Options) { o.Store = held }
 		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", over)
-		<-r.Correct("r", "m", "ada")
+		<-r.Corrections.Correct("r", "m", "ada")
 		time.Sleep(10 * time.Second)
 		if err := r.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		at := artifactOf(t, r, "r", "m").Correction.NextTryAt
 		next, model := scripted(t, corrections(nil), map[string][]string{"r.m": {"two"}}, over)
-		if err := next.ResumeCorrections(t.Context()); err != nil {
+		if err := next.Corrections.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Until(*at) - time.Second)
@@ -355,7 +353,7 @@ func TestCorrectionWaitsOverARestart(t *testing.T) {
 			t.Errorf("the model was asked %v too early", time.Until(*at))
 		}
 		time.Sleep(time.Second)
-		next.corrects.running.Wait()
+		next.Corrections.Wait()
 		if c := artifactOf(t, next, "r", "m").Correction; c.State != agent.CorrectionAdopted || c.Attempts != 2 {
 			t.Errorf("the correction is %s", agent.Encoded(c))
 		}
@@ -424,8 +422,8 @@ func TestCorrectionOutlivesAnOutage(t *testing.T) {
 				r, model, _ := wrongly(t, corrections(nil), tt.programs, "2", nil)
 				kept := &outage{Namespace: r.env.Store, begins: tt.begins}
 				r.env.Store = kept
-				r.Correct("r", "m", "ada")
-				r.corrects.running.Wait()
+				r.Corrections.Correct("r", "m", "ada")
+				r.Corrections.Wait()
 				r.env.Store = kept.Namespace
 				a := artifactOf(t, r, "r", "m")
 				if a.Correction.State != agent.CorrectionAdopted || a.Code != "two" || kept.until.IsZero() {
@@ -445,8 +443,8 @@ func TestCorrectingAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", nil)
 			a := artifactOf(t, r, "r", "m")
-			tried := r.Correct("r", "m", "ada")
-			if again := r.Correcting(t.Context(), a); again != nil {
+			tried := r.Corrections.Correct("r", "m", "ada")
+			if again := r.Corrections.Correcting(t.Context(), a); again != nil {
 				<-again
 			} else {
 				select {
@@ -467,13 +465,13 @@ func TestCorrectingAtOnce(t *testing.T) {
 func TestCorrectionWaitsNoLongerThanTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _, _ := wrongly(t, corrections(nil), []string{"one"}, "2", nil)
-		<-r.Correct("r", "m", "ada")
+		<-r.Corrections.Correct("r", "m", "ada")
 		synctest.Wait()
 		began := time.Now()
 		if err := r.Stop(t.Context()); err != nil || time.Since(began) != 0 {
 			t.Errorf("the shutdown took %v: %v", time.Since(began), err)
 		}
-		if len(r.corrects.pending) != 0 {
+		if r.Corrections.Pending() {
 			t.Error("it is still pending")
 		}
 	})
@@ -489,7 +487,7 @@ func TestCorrectionByNextCall(t *testing.T) {
 	call("m", 9) // forged
 	a := artifactOf(t, r, "r", "m")
 	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" ||
-		a.Current().Trigger != reasonOfCorrection {
+		a.Current().Trigger != correct.Trigger {
 		t.Errorf("the correction is %s, the trigger %s", agent.Encoded(a.Correction), a.Current().Trigger)
 	}
 	for _, part := range []string{"a person called an answer wrong: args [7] kwargs {} were answered with 1",

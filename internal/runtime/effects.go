@@ -1,14 +1,9 @@
 package runtime
 
 import (
-	"strings"
-
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -63,21 +58,4 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 			rec.Env.Metrics.Write(telemetry.WriteSent)
 		}
 	}
-}
-
-// namesUnapproved returns a denied attempt if the program of a correction names a host that its method may not reach,
-// or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
-// service.
-func namesUnapproved(c *call.Selection, g *agent.Generation) *judge.Judged {
-	guard := proof.GuardFor(c)
-	if guard == nil {
-		return nil
-	}
-	lacks := guard.Manifest.Lacks(agent.Effects{Hosts: g.NamedHosts()})
-	if len(lacks.Hosts) == 0 {
-		return nil
-	}
-	j := &judge.Judged{Attempt: attempt.Attempt{ID: c.ID + ".f", Program: g}, Stage: attempt.StageProof}
-	j.Unapproved(guard.Deny("reach "+strings.Join(lacks.Hosts, ", "), lacks))
-	return j
 }

@@ -76,7 +76,7 @@ func TestCorrectionsElsewhere(t *testing.T) {
 				forge.Lapse{ErrorType: agent.ErrExecution, Message: "boom", Owner: "ann"}, nil, b.env.Now(),
 				b.Policy().Backoff)
 		}
-		<-a.Correct("r", "m", "ada")
+		<-a.Corrections.Correct("r", "m", "ada")
 		synctest.Wait()
 		if c := artifactOf(t, b, "r", "m").Correction; c.State != agent.CorrectionAdopted {
 			t.Fatalf("the correction is %s", agent.Encoded(c))

@@ -2,11 +2,10 @@ package runtime
 
 import (
 	"context"
-	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -25,7 +24,7 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	case a == nil || len(a.Generations) == 0:
 		return "initial_forge"
 	case reason == selection.ReasonCorrection:
-		return reasonOfCorrection
+		return correct.Trigger
 	case reason == selection.ReasonRequested:
 		return "regenerate:" + a.ForceRegenerate
 	case selection.Repairable(reason) && p.RepairEnabled && a.RepairCountSinceRegen >= p.MaxRepairsBeforeRegen:
@@ -54,7 +53,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why forge.
 		return rec.adoptRepair(ctx, &t)
 	}
 	rec.note(j)
-	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, j})
+	rec.repairFailed(cand.Rejected(j))
 	if j.Overran {
 		return rec.keep(j)
 	}
@@ -67,7 +66,7 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why forge.
 func (rec *recovery) adoptRepair(ctx context.Context, t *tried) agent.Outcome {
 	o := rec.adoptOrDrop(ctx, t)
 	if rec.adopting == nil && t.attempt.Class == agent.ClassAuthored && !rec.trail.Reused {
-		rec.repairFailed(rejected{t.Generation.Trigger, t.Generation.CodeChecksum, t.attempt})
+		rec.repairFailed(t.Rejected(t.attempt))
 	}
 	return o
 }
@@ -85,42 +84,25 @@ func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why forg
 		}
 		return *out
 	}
-	rec.repairFailed(rejected{"repair:" + why.Reason, rec.trail.refused, judge.Judged{Stage: attempt.StageValidation,
-		Outcome: *out}})
+	rec.repairFailed(forge.Rejected{Trigger: "repair:" + why.Reason, Checksum: rec.trail.refused,
+		Attempt: judge.Judged{Stage: attempt.StageValidation, Outcome: *out}})
 	return rec.replace(ctx, g, "regenerate:repair_failed", why.Attempt)
 }
 
-// rejected is a program that was forged to replace a generation but was not adopted, with the attempt that showed why.
-type rejected struct {
-	trigger, checksum string
-	attempt           judge.Judged
-}
-
 // reject records the program in its artifact, if there is one.
-func (rec *recovery) reject(r rejected, repairFailed bool) {
+func (rec *recovery) reject(r forge.Rejected, repairFailed bool) {
 	if rec.Artifact == nil {
 		return
 	}
 	change := agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started, RepairFailed: repairFailed,
-		Rejected: rejectionOf(rec.Call, r, rec.Started)}
-	if policyBreach(r.attempt.Outcome.ErrorType) && !rec.UnderSwitch() {
+		Rejected: r.Kept(rec.Call, rec.Started)}
+	if policyBreach(r.Attempt.Outcome.ErrorType) && !rec.UnderSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates count it
 	}
 	rec.changes = append(rec.changes, change)
 }
 
-// rejectionOf returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
-// owner.
-func rejectionOf(c *call.Call, r rejected, at time.Time) *agent.Rejection {
-	o := r.attempt.Outcome
-	return &agent.Rejection{At: at, CallID: c.ID, Owner: agent.LoggedOwner(c.Reader()), Trigger: r.trigger,
-		CodeChecksum: r.checksum, Stage: r.attempt.Stage, Reason: agent.Clip(c.Mask(o.ErrorType+": "+o.ErrorMessage),
-			400),
-		Hint: agent.Clip(c.Mask(r.attempt.Hint.For(c.Reader())), 1200), Fixture: r.attempt.Fixture,
-		Example: r.attempt.Example}
-}
-
-func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
+func (rec *recovery) repairFailed(r forge.Rejected) { rec.reject(r, true) }
 
 // replace forges a program to replace a generation that could not be repaired.
 func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger string,
@@ -149,7 +131,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 			return *answer
 		}
 		rec.note(j)
-		rec.reject(rejected{trigger, cand.Generation.CodeChecksum, j}, false)
+		rec.reject(forge.Rejected{Trigger: trigger, Checksum: cand.Generation.CodeChecksum, Attempt: j}, false)
 		if j.Overran || !rec.trail.Spend(&j, q.Basis) {
 			rec.countExhaustion(j.Stage)
 			rec.keep(j)
@@ -194,7 +176,7 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 		return *out
 	}
 	refused := judge.Judged{Stage: attempt.StageValidation, Outcome: *out}
-	rec.reject(rejected{trigger, rec.trail.refused, refused}, false)
+	rec.reject(forge.Rejected{Trigger: trigger, Checksum: rec.trail.refused, Attempt: refused}, false)
 	return exhausted(refused, rec.Depth, &rec.trail.Ledger)
 }
 

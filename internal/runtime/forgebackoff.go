@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
@@ -122,8 +123,8 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *forge.Candidate) {
 	if !rec.PersonAsked() || rec.Artifact == nil {
 		return
 	}
-	c := failedCorrection(rec.Artifact.Correction, o, until)
-	if rec.Decision.Reason == selection.ReasonCorrection && c.Attempts >= maxCorrections {
+	c := correct.Failed(rec.Artifact.Correction, o, until)
+	if rec.Decision.Reason == selection.ReasonCorrection && c.Attempts >= correct.Most {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
 	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.Role, MethodName: rec.Method, At: rec.Started,

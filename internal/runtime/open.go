@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
@@ -159,22 +158,10 @@ func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 		ID: q.CallID, TraceID: q.TraceID, Speaker: agent.SpeakerUser, Owner: q.Owner, Operates: q.Operates,
 		Role: q.Role, Method: q.Method, Args: q.Args, Kwargs: q.Kwargs, InputHistory: q.History, Asked: q.Contract,
 		Started: r.env.Now()}}
-	c.Deadline = c.Started.Add(cmp.Or(q.Timeout, r.env.CallTimeout))
-	if c.ID == "" {
-		c.ID = ids.New("call")
-	}
-	if c.TraceID == "" {
-		c.TraceID = ids.NewTrace()
-	}
-	if c.Owner == "" {
-		c.Owner = "local"
-	}
-	c.Tree = &c.Own
-	c.Tree.Writes.Call = c.ID
 	if q.IdempotencyKey != "" { // a client that repeats its call after a crash of the daemon means the same writes
-		c.Tree.Writes.Call = "key " + q.IdempotencyKey + " " + q.BodyHash
+		c.Own.Writes.Call = "key " + q.IdempotencyKey + " " + q.BodyHash
 	}
-	c.Init()
+	c.InitRoot(cmp.Or(q.Timeout, r.env.CallTimeout))
 	return c
 }
 

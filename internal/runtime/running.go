@@ -12,7 +12,7 @@ func (r *Runtime) Idle() bool {
 	if running, waiting := r.Load(); running+waiting > 0 {
 		return false
 	}
-	return !r.CorrectionsPending() && !r.forges.UnderWay() && !r.forges.Delayed(r.env.Now())
+	return !r.Corrections.Pending() && !r.forges.UnderWay() && !r.forges.Delayed(r.env.Now())
 }
 
 // Load returns the number of running calls, nested ones included, and of calls that wait for their session's turn.

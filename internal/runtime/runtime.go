@@ -20,6 +20,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
@@ -29,6 +30,8 @@ import (
 
 // Runtime runs calls. Its methods may be called concurrently.
 type Runtime struct {
+	Corrections *correct.Corrector
+
 	env *env.Env // what calls use of the daemon
 
 	policy   atomic.Pointer[agent.Policy]
@@ -42,7 +45,6 @@ type Runtime struct {
 	sessions turns.Queues // admits one call per session at a time
 	adoption turns.Locks  // admits one new generation, or one person's operation, per artifact at a time
 	forges   *forge.Forger
-	corrects corrector
 
 	recent recentCalls
 	feed   progress.Feed
@@ -76,6 +78,8 @@ func New(ctx context.Context, o env.Options) (*Runtime, error) {
 		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
 		forges:         forge.New(life),
 		policyRevision: revision}
+	r.Corrections = correct.New(correct.Parts{Env: r.env, Policy: r.PolicyInForce, Rules: r.Rules, Life: life,
+		Forges: r.forges, Adoption: &r.adoption, Nester: nester{r}})
 	r.enforce(&p)
 	if o.Shared {
 		if r.unfollow, err = r.follow(); err != nil {
@@ -127,7 +131,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		<-r.idle
-		r.corrects.running.Wait() // first, because corrections forge
+		r.Corrections.Wait() // first, because corrections forge
 		r.forges.Wait()
 		close(ended)
 	}()

@@ -450,13 +450,13 @@ func TestCorrectingElsewhere(t *testing.T) {
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		read := func() *agent.Artifact { return artifactOf(t, b, "r", "m") }
 		ctx, leave := context.WithCancel(t.Context())
-		if b.Correcting(ctx, read()) != nil {
+		if b.Corrections.Correcting(ctx, read()) != nil {
 			t.Error("nothing runs yet, and there is something to wait for")
 		}
 		model.Block = make(chan struct{})
-		tried := a.Correct("r", "m", "ada")
+		tried := a.Corrections.Correct("r", "m", "ada")
 		synctest.Wait() // the model is asked
-		there, left := b.Correcting(t.Context(), read()), b.Correcting(ctx, read())
+		there, left := b.Corrections.Correcting(t.Context(), read()), b.Corrections.Correcting(ctx, read())
 		if there == nil || left == nil {
 			close(model.Block)
 			t.Fatal("there is nothing to wait for at the other replica")

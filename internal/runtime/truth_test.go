@@ -114,7 +114,7 @@ func TestCorrection(t *testing.T) {
 	if got := call("net", 10); !got.Program.Doubted {
 		t.Errorf("the program is not doubted: %+v", got.Program)
 	}
-	<-r.Correct("tax", "net", "me")
+	<-r.Corrections.Correct("tax", "net", "me")
 	a, err := r.env.Store.Artifact(t.Context(), "tax", "net")
 	if err != nil {
 		t.Fatal(err)

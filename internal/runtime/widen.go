@@ -58,7 +58,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judge.Jud
 		return rec.adoptRepair(ctx, &t)
 	}
 	rec.note(next)
-	rec.repairFailed(rejected{cand.Generation.Trigger, cand.Generation.CodeChecksum, next})
+	rec.repairFailed(cand.Rejected(next))
 	if next.Class != agent.ClassNone && next.Class != agent.ClassExtrinsic {
 		rec.forgeFailed(next.Outcome, nil)
 	}

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
@@ -18,6 +21,26 @@ func (c *Call) Init() {
 	}
 	c.compact()
 	c.maskInput(c.storedInterface())
+}
+
+// InitRoot completes a call that no other call made, as Init does. The call has the timeout for the whole, and belongs
+// to "local" without an access token.
+func (c *Call) InitRoot(timeout time.Duration) {
+	c.Deadline = c.Started.Add(timeout)
+	if c.ID == "" {
+		c.ID = ids.New("call")
+	}
+	if c.TraceID == "" {
+		c.TraceID = ids.NewTrace()
+	}
+	if c.Owner == "" {
+		c.Owner = agent.LocalOwner
+	}
+	c.Tree = &c.Own
+	if c.Tree.Writes.Call == "" {
+		c.Tree.Writes.Call = c.ID
+	}
+	c.Init()
 }
 
 // compact removes insignificant whitespace from the inputs. Doing it once pays off: they are checked, and copied for

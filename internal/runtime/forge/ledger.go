@@ -1,6 +1,8 @@
 package forge
 
 import (
+	"time"
+
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
@@ -124,6 +126,27 @@ func ofOutcome(stage string) bool {
 // Recovered reports whether the call tried more than once.
 func (l *Ledger) Recovered() bool {
 	return l.RepairAttempted || l.Guardrails+l.ExecutionRepairs+l.OutcomeRepairs > 0 || len(l.Failures) > 1
+}
+
+// Rejected is a program that was forged to replace a generation but was not adopted, with the attempt that showed why.
+type Rejected struct {
+	Trigger, Checksum string
+	Attempt           judge.Judged
+}
+
+// Rejected returns the candidate as one that was not adopted because of the attempt.
+func (c *Candidate) Rejected(j judge.Judged) Rejected {
+	return Rejected{Trigger: c.Generation.Trigger, Checksum: c.Generation.CodeChecksum, Attempt: j}
+}
+
+// Kept returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same owner.
+func (r *Rejected) Kept(c *call.Call, at time.Time) *agent.Rejection {
+	o := r.Attempt.Outcome
+	return &agent.Rejection{At: at, CallID: c.ID, Owner: agent.LoggedOwner(c.Reader()), Trigger: r.Trigger,
+		CodeChecksum: r.Checksum, Stage: r.Attempt.Stage, Reason: agent.Clip(c.Mask(o.ErrorType+": "+o.ErrorMessage),
+			400),
+		Hint: agent.Clip(c.Mask(r.Attempt.Hint.For(c.Reader())), 1200), Fixture: r.Attempt.Fixture,
+		Example: r.Attempt.Example}
 }
 
 // Leave leaves the flights of all requests so far.

@@ -78,7 +78,7 @@ func (o *Operator) noteExpired(ctx context.Context, sessions int) {
 // correction.
 func (o *Operator) expireDue(now time.Time) bool {
 	every := expireEvery
-	if o.calls.CorrectionsPending() {
+	if o.calls.Corrections.Pending() {
 		every = expireSeldom
 	}
 	return o.upkeep.expired.IsZero() || now.Sub(o.upkeep.expired) >= every

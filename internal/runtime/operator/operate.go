@@ -183,7 +183,7 @@ func (o *Operator) correct(a *agent.Artifact, actor string) (tried <-chan struct
 	if !a.Correction.Pending() || len(a.Corrections()) == 0 || o.calls.Policy().Correction != agent.CorrectBackground {
 		return nil
 	}
-	return o.calls.Correct(a.Role, a.MethodName, actor)
+	return o.calls.Corrections.Correct(a.Role, a.MethodName, actor)
 }
 
 // on returns the change that the operation makes to the artifact.

@@ -350,7 +350,7 @@ func (w *world) step() {
 		w.log("restart")
 	default:
 		w.log("the correction is tried again")
-		<-w.calls.Correct("r", "m", "me")
+		<-w.calls.Corrections.Correct("r", "m", "me")
 	}
 	if automatic {
 		w.check(before, held)
@@ -484,7 +484,7 @@ func (w *world) operate(action, generation string) {
 		return
 	}
 	if a.Correction.Pending() {
-		<-w.calls.Correct("r", "m", "me") // the operation caused another attempt
+		<-w.calls.Corrections.Correct("r", "m", "me") // the operation caused another attempt
 	}
 	w.log("%s: current %s", action, a.CurrentID)
 }

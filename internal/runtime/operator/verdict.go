@@ -111,7 +111,7 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 		return JudgedCall{}, nil, store.ErrNotFound
 	}
 	if same {
-		tried = o.calls.Correcting(ctx, a) // a client that repeats a request may wait, too
+		tried = o.calls.Corrections.Correcting(ctx, a) // a client that repeats a request may wait, too
 	} else {
 		o.o.Metrics.Verdict(j.Verdict)
 		tried = o.correct(a, j.Actor)
