@@ -34,6 +34,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -54,7 +55,7 @@ type fake struct {
 	call      runtime.CallRequest
 	result    runtime.CallResult
 	done      chan runtime.CallResult // of Start
-	session   runtime.SessionRequest
+	session   sessions.Request
 	patch     json.RawMessage
 	history   store.HistoryQuery
 	calls     store.CallQuery
@@ -168,7 +169,7 @@ func (f *fake) aSession() agent.Session {
 		Contract: &agent.Contract{Purpose: "count"}, Metadata: map[string]string{"a": "b"}, Revision: 1}
 }
 
-func (f *fake) CreateSession(_ context.Context, q runtime.SessionRequest) (agent.Session, error) {
+func (f *fake) CreateSession(_ context.Context, q sessions.Request) (agent.Session, error) {
 	f.session = q
 	return f.aSession(), f.note("CreateSession")
 }
@@ -186,7 +187,7 @@ func (f *fake) CallOwner(_ context.Context, id string) (string, error) {
 	return "local", f.known("CallOwner", id, knownCall)
 }
 
-func (f *fake) ListSessions(_ context.Context, q runtime.SessionQuery) ([]agent.Session, string, error) {
+func (f *fake) ListSessions(_ context.Context, q sessions.Query) ([]agent.Session, string, error) {
 	limit := q.Limit
 	return []agent.Session{f.aSession(), f.aSession()}[:min(2, limit)], "", f.note("ListSessions")
 }

@@ -12,17 +12,18 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Sessions are the operations on sessions that the interface needs from a runtime.
 type Sessions interface {
-	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
+	CreateSession(ctx context.Context, q sessions.Request) (agent.Session, error)
 	// Session, as all readers do, may return data that is not durable yet: call Settled before showing it.
 	Session(ctx context.Context, id string) (agent.Session, error)
 	DeleteSession(ctx context.Context, id, actor string) error
 	// ListSessions returns a page, and the cursor of the next page or "".
-	ListSessions(ctx context.Context, q runtime.SessionQuery) (sessions []agent.Session, next string, err error)
+	ListSessions(ctx context.Context, q sessions.Query) (page []agent.Session, next string, err error)
 	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
 	PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage,
 		error)
@@ -33,7 +34,7 @@ type Sessions interface {
 }
 
 func (s *server) createSession(w *reply, r *http.Request) error {
-	q := runtime.SessionRequest{Owner: w.owner}
+	q := sessions.Request{Owner: w.owner}
 	named := false
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
@@ -79,12 +80,12 @@ func (s *server) listSessions(w *reply, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	sessions, next, err := w.run.ListSessions(r.Context(), runtime.SessionQuery{Owner: w.only(), After: after,
+	found, next, err := w.run.ListSessions(r.Context(), sessions.Query{Owner: w.only(), After: after,
 		Limit: limit + 1})
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, page(sessions, limit, func(x agent.Session) string { return x.ID }).goesOn(next))
+	return s.send(w, http.StatusOK, page(found, limit, func(x agent.Session) string { return x.ID }).goesOn(next))
 }
 
 // sessionID returns the id from the path, or the problem that there is no such session.

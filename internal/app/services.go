@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/predict"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -206,7 +207,7 @@ func (s *services) begin(ctx context.Context, patch map[string]any) error {
 func (s *services) Holdings(ctx context.Context) (*api.Holdings, error) {
 	h := &api.Holdings{}
 	for after := ""; ; {
-		page, _, err := s.Runtime.ListSessions(ctx, runtime.SessionQuery{After: after, Limit: countAtOnce})
+		page, _, err := s.Runtime.ListSessions(ctx, sessions.Query{After: after, Limit: countAtOnce})
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -181,7 +182,7 @@ func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, argumen
 	if err := decode(arguments, &in); err != nil {
 		return refused(err), nil
 	}
-	session, err := s.o.Runtime.CreateSession(ctx, runtime.SessionRequest{Role: in.Role, Context: in.Context,
+	session, err := s.o.Runtime.CreateSession(ctx, sessions.Request{Role: in.Role, Context: in.Context,
 		Owner: owner(ctx)})
 	if err != nil {
 		return s.refusedBy(err, "")

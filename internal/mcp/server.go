@@ -28,6 +28,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -35,7 +36,7 @@ import (
 type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	CallOwner(ctx context.Context, callID string) (string, error)
-	CreateSession(ctx context.Context, q runtime.SessionRequest) (agent.Session, error)
+	CreateSession(ctx context.Context, q sessions.Request) (agent.Session, error)
 	Judge(ctx context.Context, callID string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error)
 	Files
 

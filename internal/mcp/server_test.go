@@ -5,19 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"strings"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
@@ -48,7 +48,7 @@ func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResul
 	return runtime.CallResult{Body: []byte(body)}, f.ended
 }
 
-func (f *fake) CreateSession(context.Context, runtime.SessionRequest) (agent.Session, error) {
+func (f *fake) CreateSession(context.Context, sessions.Request) (agent.Session, error) {
 	return agent.Session{}, f.err
 }
 

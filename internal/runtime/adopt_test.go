@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 func TestHeldMeanwhile(t *testing.T) {
@@ -82,7 +83,7 @@ func TestOperationsDuringForge(t *testing.T) {
 				},
 			}}
 			r, _ = scripted(t, box, map[string][]string{"r.m": {"old", "new"}}, nil)
-			_, call := conversation(t, r, SessionRequest{Role: "r"})
+			_, call := conversation(t, r, sessions.Request{Role: "r"})
 			wantReply(t, "first", call("m", "fine"), "1 generated")
 			wantReply(t, "the new program answers", call("m", "bad"), "1 repaired")
 			a, err := r.env.Store.Artifact(t.Context(), "r", "m")
@@ -107,7 +108,7 @@ func TestUnapproved(t *testing.T) {
 		"b": runtimetest.Returns("2")}}
 	r, _ := scripted(t, box, map[string][]string{"r.m?": {"a"}}, nil)
 	patchPolicy(t, r, `{"approval_required": true}`)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	for range 2 { // forged, then selected
 		got := call("m?")
 		if got.Outcome.ErrorType != agent.ErrDenied ||

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -55,7 +56,7 @@ func warmCall(tb testing.TB, change ...func(*env.Options)) func() {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = r.Stop(context.Background()) })
-	s, err := r.CreateSession(tb.Context(), SessionRequest{Role: "calculator"})
+	s, err := r.CreateSession(tb.Context(), sessions.Request{Role: "calculator"})
 	if err != nil {
 		tb.Fatal(err)
 	}

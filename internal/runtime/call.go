@@ -61,7 +61,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 // perform waits for the session's turn and takes an opened call through the remaining phases.
 func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	defer c.close()
-	if err := c.r.sessions.Await(ctx, c.place); err != nil {
+	if err := c.r.Sessions.Queue.Await(ctx, c.place); err != nil {
 		return c.neverStarted(ctx).commit()
 	}
 	c.hasTurn = true
@@ -79,7 +79,7 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 func (c *opened) leaveTurn() {
 	if c.hasTurn {
 		c.hasTurn = false
-		c.r.sessions.Leave(c.Session.ID)
+		c.r.Sessions.Queue.Leave(c.Session.ID)
 	}
 }
 

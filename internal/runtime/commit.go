@@ -85,7 +85,7 @@ func (a *answered) persist() (CallResult, error) {
 	began := r.env.Now()
 	if err := r.commitCall(commit); err != nil {
 		if !errors.Is(err, store.ErrConflict) { // else the adoption is decided again
-			r.fenced(commit, err)
+			r.Fenced(commit, err)
 			a.notAppended(err)
 		}
 		return CallResult{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -25,7 +26,7 @@ func wrongly(t *testing.T, box *runtimetest.Box, programs []string, expected str
 	change func(*env.Options)) (*Runtime, *runtimetest.Model, Reply) {
 	t.Helper()
 	r, model := scripted(t, box, map[string][]string{"r.m": programs}, change)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, call := conversation(t, r, sessions.Request{Role: "r"})
 	first := call("m", 7)
 	wantReply(t, "first", first, "1 generated")
 	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong,
@@ -265,7 +266,7 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, model := scripted(t, corrections(nil), map[string][]string{"r.m": {"one", "two"}}, nil)
-			id, call := conversation(t, r, SessionRequest{Role: "r", Contract: tt.session})
+			id, call := conversation(t, r, sessions.Request{Role: "r", Contract: tt.session})
 			first := call("m", 7)
 			g := *artifactOf(t, r, "r", "m").Current()
 			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked,
@@ -483,7 +484,7 @@ func TestCorrectionByNextCall(t *testing.T) {
 	t.Parallel()
 	r, model, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", nil)
 	patchPolicy(t, r, `{"correction": "next_call"}`)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", 9) // forged
 	a := artifactOf(t, r, "r", "m")
 	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" ||
@@ -498,7 +499,7 @@ func TestCorrectionByNextCall(t *testing.T) {
 	}
 	r, _, _ = wrongly(t, corrections(nil), []string{"one"}, "2", nil)
 	patchPolicy(t, r, `{"correction": "next_call"}`)
-	_, call = conversation(t, r, SessionRequest{Role: "r"})
+	_, call = conversation(t, r, sessions.Request{Role: "r"})
 	got := call("m", 9)
 	wantReply(t, "no program corrects it", got, "1 persisted")
 	if !got.Program.Doubted {

@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // An outside has two hosts that count their requests, and a client that reaches both. A connection grants methods on
@@ -159,7 +160,7 @@ func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, writt
 		byMethod["r."+method] = names
 	}
 	r, model := scripted(t, &runtimetest.Box{Programs: programs}, byMethod, change)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	return r, model, call
 }
 

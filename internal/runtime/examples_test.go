@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // Results of examples and fixtures, without anything being kept. An example proves nothing while a source is down, or
@@ -45,7 +46,7 @@ func TestDryRuns(t *testing.T) {
 		},
 	}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
-	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	id, invoke := conversation(t, r, sessions.Request{Role: "r"})
 	var examples []agent.Example
 	for i := range 8 {
 		n := string(rune('1' + i))

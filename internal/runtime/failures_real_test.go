@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // Failures of real programs in real runners, labelled.
@@ -54,7 +55,7 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 	r, _ := newRuntime(t, programs)
 	r.env.RunTimeout = time.Second
 	patchPolicy(t, r, `{"guardrail_recovery_budget": 0, "execution_repair_budget": 0}`)
-	_, call := conversation(t, r, SessionRequest{Role: "f"})
+	_, call := conversation(t, r, sessions.Request{Role: "f"})
 	for _, tt := range tests {
 		got := call(tt.name)
 		v, err := r.env.Store.Call(t.Context(), got.CallID)
@@ -71,7 +72,7 @@ func TestFailuresOfRealPrograms(t *testing.T) {
 // A program that the gate refuses is logged once, for the call that asked for it and those that waited with it.
 func TestRefusedProgramIsLoggedOnce(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.m": {"package tool\n\nfunc Walk() {}\n"}})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	v, err := r.env.Store.Call(t.Context(), call("m").CallID)
 	if err != nil || len(v.Log.AttemptFailures) != 2 {
 		t.Errorf("the log has %d refused programs (%v), want 2: the first one and its repair",

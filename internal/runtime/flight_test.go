@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // Calls that wait for one program share it when it looks at its arguments, and only the leader pays for it. A program
@@ -35,7 +36,7 @@ func TestSharedPrograms(t *testing.T) {
 				model.Block = make(chan struct{})
 				replies := make(chan Reply, 3)
 				for i := range 3 {
-					_, call := conversation(t, r, SessionRequest{Role: "r"})
+					_, call := conversation(t, r, sessions.Request{Role: "r"})
 					go func() { replies <- call("m", i) }()
 				}
 				synctest.Wait() // one asks the model, the others wait
@@ -80,7 +81,7 @@ func TestLeaderHangsUp(t *testing.T) {
 		ids := [2]string{ids.New("call"), ids.New("call")}
 		done := [2]chan CallResult{}
 		for i, id := range ids {
-			s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})
+			s, err := r.CreateSession(t.Context(), sessions.Request{Role: "r"})
 			if err != nil {
 				t.Fatal(err)
 			}

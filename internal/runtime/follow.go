@@ -116,7 +116,7 @@ func (f *follower) run(ctx context.Context) {
 		if spent && account == nil {
 			account = time.After(followSpending)
 		}
-		if policy && f.r.followPolicy(ctx) != nil {
+		if policy && f.r.Policies.Follow(ctx) != nil {
 			f.again()
 		}
 		if len(calls) > 0 {
@@ -158,21 +158,4 @@ func (f *follower) announce(ctx context.Context, calls []store.Change) {
 		}
 		f.r.feed.Announce(c.Log)
 	}
-}
-
-// followPolicy puts the stored policy into force if it differs from the current one.
-func (r *Runtime) followPolicy(ctx context.Context) error {
-	r.policyMu.Lock()
-	defer r.policyMu.Unlock()
-	p, revision, err := r.env.Store.Policy(ctx)
-	if err != nil {
-		r.env.Logger.Error().Err(err).Msg(
-			"the policy that another replica changed could not be read; the one before stays in force")
-		return err
-	}
-	if revision != r.policyRevision {
-		r.policyRevision = revision
-		r.enforce(&p)
-	}
-	return nil
 }

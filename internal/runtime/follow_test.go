@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -119,7 +120,7 @@ func TestSpendingElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(provider.Bill{Reported: true, Prompt: 850})
-		_, call := conversation(t, a, SessionRequest{Role: "r"})
+		_, call := conversation(t, a, sessions.Request{Role: "r"})
 		for _, near := range []bool{false, true} {
 			if _, got := follows.Nearly("", "r", "m", true); got != near ||
 				strings.Contains(log.String(), "80 percent are used") != near {

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/fair"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // A call that ends while all places for its owner's long work are taken is stored once a place is free: its answer is
@@ -22,7 +23,7 @@ func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 			strings.Repeat("a", 5000) + `"`)}}
 		r, _ := scripted(t, box, map[string][]string{"r.long": {"long"}},
 			func(o *env.Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
-		s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Owner: "ann"})
+		s, err := r.CreateSession(t.Context(), sessions.Request{Role: "r", Owner: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
@@ -99,7 +100,7 @@ func run(body string, imports ...string) string {
 }
 
 // conversation makes a session and returns a function that calls its methods.
-func conversation(t *testing.T, r *Runtime, q SessionRequest) (string, func(method string, args ...any) Reply) {
+func conversation(t *testing.T, r *Runtime, q sessions.Request) (string, func(method string, args ...any) Reply) {
 	t.Helper()
 	s, err := r.CreateSession(t.Context(), q)
 	if err != nil {

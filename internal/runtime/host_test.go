@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -69,7 +70,7 @@ func TestNestedCall(t *testing.T) {
 	r, _ := scripted(t, box, map[string][]string{"r.boss": {"boss"}, "helper.help": {"help"}, "loop.again": {"again"},
 		"r.bad": {"bad"}, "r.many": {"many"}}, nil)
 	patchPolicy(t, r, `{"nested_call_budget": 3, "delegation_depth": 2}`)
-	id, ask := conversation(t, r, SessionRequest{Role: "r"})
+	id, ask := conversation(t, r, sessions.Request{Role: "r"})
 	got := ask("boss")
 	wantReply(t, "delegation", got, `"{\"b\":1,\"a\":\"x\"}" generated`)
 	if got.Usage.ModelRequests != 2 {
@@ -93,7 +94,7 @@ func TestNestedCall(t *testing.T) {
 	if got := string(ask("bad").Outcome.Value); !strings.Contains(got, agent.ErrInvalidInput) {
 		t.Errorf("a bad name: %s", got)
 	}
-	_, loop := conversation(t, r, SessionRequest{Role: "loop"})
+	_, loop := conversation(t, r, sessions.Request{Role: "loop"})
 	if got := string(loop("again").Outcome.Value); !strings.Contains(got, "calls are nested too deep") ||
 		strings.Contains(got, "as many") {
 		t.Errorf("endless delegation: %s", got)
@@ -128,7 +129,7 @@ func TestDelegate(t *testing.T) {
 		sources["r."+tt.method] = []string{tt.method}
 	}
 	r, _ := scripted(t, &runtimetest.Box{Programs: programs}, sources, nil)
-	_, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	_, invoke := conversation(t, r, sessions.Request{Role: "r"})
 	for _, tt := range tests {
 		var got string
 		if err := json.Unmarshal(invoke(tt.method).Outcome.Value, &got); err != nil || !strings.HasPrefix(got,
@@ -191,7 +192,7 @@ func TestHostReads(t *testing.T) {
 		Contract: agent.Contract{Purpose: "knows", Deliverable: json.RawMessage(`"text"`)}}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	id, invoke := conversation(t, r, sessions.Request{Role: "r"})
 	invoke("one")
 	invoke("nested")
 	if got := string(invoke("history").Outcome.Value); got != `"on oon o oon oon 3 0"` {
@@ -244,7 +245,7 @@ func TestRefuse(t *testing.T) {
 			h.Revision(ctx, "tools"))
 	})}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"refuses"}}, nil)
-	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	id, invoke := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "refused", invoke("m"), `"non_serializable_result invalid_input 2" generated`)
 	records := historyOf(t, r, id)
 	if len(records) != 2 || records[0].Role != "tool" || records[0].ErrorType != agent.ErrNonSerializable ||
@@ -259,7 +260,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
 		"honest": runtimetest.Raises("none", "there is none")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}, "r.e": {"honest"}, "r.forced": {"one"}}, nil)
-	id, invoke := conversation(t, r, SessionRequest{Role: "r"})
+	id, invoke := conversation(t, r, sessions.Request{Role: "r"})
 	invoke("m")
 	invoke("forced")
 	reason := "nicer"
@@ -282,7 +283,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if len(box.Runs("one")) != ran {
 		t.Error("a replay ran something")
 	}
-	dry := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{}},
+	dry := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.PolicyInForce(), Session: s, Tree: &call.Tree{}},
 		Nester: nester{r}, Dry: true}
 	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
 		o.MethodName != "m" {
@@ -305,7 +306,7 @@ func TestHostsWithoutConsequences(t *testing.T) {
 	if _, err := r.env.Store.Tool(t.Context(), "fresh"); err == nil {
 		t.Error("a dry run registered a role")
 	}
-	deep := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Session: s, Tree: &call.Tree{},
+	deep := &attempt.Host{For: &call.Call{Env: r.env, Policy: r.PolicyInForce(), Session: s, Tree: &call.Tree{},
 		Depth: 8},
 		Nester: nester{r},
 		Dry:    true}
@@ -331,7 +332,7 @@ func TestHistoryInContext(t *testing.T) {
 			},
 		}}
 	r, _ := scripted(t, box, map[string][]string{"r.names": {"names"}}, nil)
-	id, invoke := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
+	id, invoke := conversation(t, r, sessions.Request{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
 	got := invoke("names")
 	wantReply(t, "named", got, `"1" generated`)
 	if e := logOf(t, r, got.CallID); !e.HistoryAccessDetected || string(e.Context) != `{"a":1}` ||

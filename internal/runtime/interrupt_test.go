@@ -9,6 +9,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -34,7 +35,7 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 			}
 			t.Run(name+" during "+arg, func(t *testing.T) {
 				r, model := newRuntime(t, map[string][]string{"r.m": {run(spins)}, "r.new": {run(spins)}})
-				id, call := conversation(t, r, SessionRequest{Role: "r"})
+				id, call := conversation(t, r, sessions.Request{Role: "r"})
 				call("m", "fine")
 				before, _ := r.env.Store.Artifact(t.Context(), "r", "m")
 				q := CallRequest{SessionID: id, CallID: ids.New("call"), Method: "m",

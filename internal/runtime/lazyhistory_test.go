@@ -13,6 +13,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -59,7 +60,7 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 		"r.remembers": {run("\tcall.Context[\"seen\"] = call.Args\n\treturn call.Context[\"seen\"], nil")}})
 	a := &readings{Namespace: r.env.Store}
 	r.env.Store = a
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	for _, method := range []string{"blind", "looks", "may", "named", "remembers"} {
 		call(method, false) // forged: the prompt's preview is read
 	}
@@ -85,7 +86,7 @@ func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.flood": {run(
 		"\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})
 	r.env.RunTimeout = time.Hour // it reads some 500 MB
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, call := conversation(t, r, sessions.Request{Role: "r"})
 	arg := json.RawMessage(`"` + strings.Repeat("x", 1_300_000) + `"`)
 	for i := range 6 {
 		commit := storetest.NewCommit(id, fmt.Sprintf("call_big_%d", i), r.env.Now())
@@ -135,7 +136,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		{"by size", 30, 600_000, "[13,18,30,2,1]"},
 		{"short", 3, 1, "[3,1,3,2,1]"},
 	} {
-		id, call := conversation(t, r, SessionRequest{Role: "r"})
+		id, call := conversation(t, r, sessions.Request{Role: "r"})
 		arg := json.RawMessage(`"` + strings.Repeat("x", c.size) + `"`)
 		for i := range c.records {
 			commit := storetest.NewCommit(id, fmt.Sprintf("call_%s_%d", strings.Fields(c.name)[0], i), r.env.Now())

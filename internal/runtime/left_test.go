@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -41,7 +42,7 @@ func newLeftRig(t *testing.T, repairs bool) *leftRig {
 	}
 	x := &leftRig{t: t, done: make(chan Reply, 1)}
 	x.r, x.model = scripted(t, box, map[string][]string{"r.m": programs}, nil)
-	id, call := conversation(t, x.r, SessionRequest{Role: "r"})
+	id, call := conversation(t, x.r, sessions.Request{Role: "r"})
 	if repairs {
 		wantReply(t, "the first call", call("m", "good"), "1 generated")
 	}

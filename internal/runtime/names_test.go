@@ -5,6 +5,8 @@ package runtime
 import (
 	"strings"
 	"testing"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // A program's names are held to the same rules as a client's.
@@ -13,7 +15,7 @@ func TestProgramsNamesAreChecked(t *testing.T) {
 		"r.calls":     {run("\to := call.Tool(\"ad\\u200bder\").Call(\"add\")\n\treturn o.ErrorType + \": \" + o.ErrorMessage, nil")},
 		"r.method":    {run("\to := call.Tool(\"adder\").Call(\"a\\u202edd\")\n\treturn o.ErrorType + \": \" + o.ErrorMessage, nil")},
 		"r.delegates": {run("\to := call.Delegate(\"ad\\u2066der\", recurgent.Contract{Purpose: \"adds\"}).Call(\"add\")\n\treturn o.ErrorType + \": \" + o.ErrorMessage, nil")}})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	for _, method := range []string{"calls", "method", "delegates"} {
 		if got := string(call(method).Outcome.Value); !strings.HasPrefix(got, `"invalid_input: `) ||
 			!strings.Contains(got, "invisible characters") {

@@ -25,11 +25,11 @@ func (x nester) Nest(ctx context.Context, q attempt.Nesting) attempt.Nested {
 	}
 	n.Life.Begin(ctx, 0)
 	defer n.Life.Cancel(nil)
-	if err := x.r.enter(n); err != nil {
+	if err := x.r.Enter(&n.Call); err != nil {
 		n.leaveRoom()
 		return attempt.Nested{Outcome: agent.Failed(agent.ErrCanceled, err.Error())}
 	}
-	defer x.r.leave(n)
+	defer x.r.Calls.Leave(&n.Call)
 	done := n.answer(&n.Life)
 	a := attempt.Nested{ErrorType: done.outcome.ErrorType, Misfit: done.last.Misfit,
 		Excused: attempt.Excused{Class: done.blames(), Retriable: done.outcome.Retriable}}

@@ -54,21 +54,21 @@ func (r *Runtime) open(ctx context.Context,
 		return nil, nil, CallResult{}, err
 	}
 	if !q.Ephemeral {
-		if c.Fence, err = r.own(ctx, session.ID); err != nil {
+		if c.Fence, err = r.Own(ctx, session.ID); err != nil {
 			return nil, nil, CallResult{}, err
 		}
 	}
 	if q.IdempotencyKey != "" {
 		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.ID}
 		if replay, err := r.claimKey(ctx, c, q.Ephemeral); err != nil || replay.Replayed {
-			r.disown(session.ID, c.Fence)
+			r.Disown(session.ID, c.Fence)
 			return nil, nil, replay, err
 		}
 	}
 	// Reserve room before the call becomes visible: a call that runs must be able to leave a record.
 	if err := c.enterRoom(ctx); err != nil {
 		r.releaseKey(c)
-		r.disown(session.ID, c.Fence)
+		r.Disown(session.ID, c.Fence)
 		return nil, nil, CallResult{}, err
 	}
 	c.Life.Begin(ctx, cmp.Or(q.Timeout, r.env.CallTimeout))
@@ -77,12 +77,12 @@ func (r *Runtime) open(ctx context.Context,
 		c.Life.Cancel(nil)
 		c.leaveRoom()
 		r.releaseKey(c)
-		r.disown(session.ID, c.Fence)
+		r.Disown(session.ID, c.Fence)
 		return nil, nil, CallResult{}, err
 	}
 	c.Life.Begun = true
 	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
-	if c.place, err = r.sessions.Join(session.ID, r.env.MaxQueue); err != nil {
+	if c.place, err = r.Sessions.Queue.Join(session.ID, r.env.MaxQueue); err != nil {
 		c.close()
 		return nil, nil, CallResult{}, err
 	}
@@ -111,9 +111,9 @@ func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.S
 func (c *opened) close() {
 	c.Life.Cancel(nil)
 	c.leaveRoom()
-	c.r.leave(c)
+	c.r.Calls.Leave(&c.Call)
 	c.r.releaseKey(c)
-	c.r.disown(c.Session.ID, c.Fence)
+	c.r.Disown(c.Session.ID, c.Fence)
 }
 
 // sessionOf returns the call's session, and fills in the role if the request leaves it to the session. It does not
@@ -141,20 +141,20 @@ const sessionLimit = 30 * time.Second
 // begin registers the call as running and stores its session if it is new. The session is stored even if the call ends
 // meanwhile, by a cancellation or at its deadline. Such a call is recorded as one that never started.
 func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err error) {
-	if err := r.enter(c); err != nil || !newSession {
+	if err := r.Enter(&c.Call); err != nil || !newSession {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionLimit)
 	defer cancel()
-	if c.Fence, err = r.create(ctx, c.Session); err != nil {
-		r.leave(c)
+	if c.Fence, err = r.Sessions.Create(ctx, c.Session); err != nil {
+		r.Calls.Leave(&c.Call)
 	}
 	return err
 }
 
 // newCall returns the call for a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{r: r, Call: call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: session,
+	c := &opened{r: r, Call: call.Call{Env: r.env, Policy: r.PolicyInForce(), Rules: r.Rules(), Session: session,
 		ID: q.CallID, TraceID: q.TraceID, Speaker: agent.SpeakerUser, Owner: q.Owner, Operates: q.Operates,
 		Role: q.Role, Method: q.Method, Args: q.Args, Kwargs: q.Kwargs, InputHistory: q.History, Asked: q.Contract,
 		Started: r.env.Now()}}

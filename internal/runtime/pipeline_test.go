@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -56,7 +57,7 @@ func TestFeedFollowsTheLog(t *testing.T) {
 		defer stop()
 		ended := make(chan struct{}, 2)
 		for _, id := range []string{"call_1", "call_2"} {
-			session, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})
+			session, err := r.CreateSession(t.Context(), sessions.Request{Role: "r"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +139,7 @@ func TestFeedBeginsAmidCalls(t *testing.T) {
 // answered, or repeated under its idempotency key, before it is durable. A call whose sync fails has no answer.
 func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	session, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})
+	session, err := r.CreateSession(t.Context(), sessions.Request{Role: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}

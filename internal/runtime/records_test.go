@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // The reply, the record and the log of a call with a forged program, and with a stored one.
@@ -23,7 +24,7 @@ func TestReplyRecordAndLog(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"reads": fetched("rss", 200, runtimetest.Returns("1")),
 		"none": runtimetest.Returns(`{"status":"empty"}`)}, Facts: map[string]report.Facts{"reads": facts}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"reads"}, "r.none": {"none"}}, nil)
-	id, _ := conversation(t, r, SessionRequest{Role: "r", Model: "other-model"})
+	id, _ := conversation(t, r, sessions.Request{Role: "r", Model: "other-model"})
 	call := func(q CallRequest) (Reply, agent.LogEntry, agent.Record) {
 		q.SessionID = id
 		res, err := r.Call(t.Context(), q)
@@ -90,7 +91,7 @@ func TestKeptContent(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"five": runtimetest.Returns(`"abc"`)}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"five"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, call := conversation(t, r, sessions.Request{Role: "r"})
 	for patch, kept := range map[string]bool{`{"retention": {"content_bytes": 5}}`: true,
 		`{"retention": {"content_bytes": 4}}`:                       false,
 		`{"retention": {"content_bytes": 0}}`:                       true,
@@ -119,7 +120,7 @@ func TestRequests(t *testing.T) {
 	}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"refused", "hinted", "one", "two"}}, nil)
 	patchPolicy(t, r, `{"redact_keys": ["password"]}`)
-	id, _ := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"topic":"tides"}`)})
+	id, _ := conversation(t, r, sessions.Request{Role: "r", Context: json.RawMessage(`{"topic":"tides"}`)})
 	ask := func(contract *agent.Contract) {
 		if _, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m",
 			Kwargs: json.RawMessage(`{"password":"hunter2","n":7}`), Contract: contract}); err != nil {
@@ -162,7 +163,7 @@ func TestExhaustionCounts(t *testing.T) {
 	box.Programs["never"] = runtimetest.Returns(`"text"`)
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"fits", "never"}}, nil)
 	patchPolicy(t, r, `{"fixtures_enabled": false}`)
-	_, call := conversation(t, r, SessionRequest{Role: "r",
+	_, call := conversation(t, r, sessions.Request{Role: "r",
 		Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}})
 	call("m", "fine")
 	got := call("m", "bad")

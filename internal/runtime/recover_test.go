@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // on answers by the text of the first argument; otherwise with rest.
@@ -131,7 +132,7 @@ func TestRecovery(t *testing.T) {
 			if tt.policy != "" {
 				patchPolicy(t, r, tt.policy)
 			}
-			_, call := conversation(t, r, SessionRequest{Role: "r"})
+			_, call := conversation(t, r, sessions.Request{Role: "r"})
 			wantReply(t, "first", call("m", "fine"), "1 generated")
 			got := call("m", "bad")
 			wantReply(t, "second", got, tt.want)
@@ -179,7 +180,7 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "boom"}},
 		func(o *env.Options) { o.Now = func() time.Time { return clock } })
 	patchPolicy(t, r, `{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "fine")
 	if got := call("m", "bad"); got.Outcome.ErrorType != agent.ErrExecution ||
 		got.Outcome.Metadata["retry_after_ms"] != nil {
@@ -249,7 +250,7 @@ func TestRepairFirst(t *testing.T) {
 			box := &runtimetest.Box{Programs: scriptedPrograms(), Facts: facts}
 			r, model := scripted(t, box, map[string][]string{"r.m": {"one", "two"}}, nil)
 			patchPolicy(t, r, `{"fixtures_enabled": false}`)
-			id, call := conversation(t, r, SessionRequest{Role: "r"})
+			id, call := conversation(t, r, sessions.Request{Role: "r"})
 			wantReply(t, "first", call("m"), "1 generated")
 			if tt.prepare != nil {
 				tt.prepare(t, r)
@@ -281,7 +282,7 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: scriptedPrograms()}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "fixed"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "fine")
 	model.Err = &provider.Error{Type: agent.ErrProvider, Reason: "network", Message: "connection refused"}
 	got := call("m", "bad")
@@ -302,7 +303,7 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 func TestUnreadablePayloads(t *testing.T) {
 	t.Parallel()
 	r, model := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	cut := &provider.Error{Type: agent.ErrInvalidCode, Reason: provider.ReasonInvalidPayload, Message: "cut off"}
 	model.Err = cut
 	if got := call("cut"); got.Outcome.OK() || model.Count("r.cut", "") != 1 {
@@ -349,7 +350,7 @@ func TestChangedSource(t *testing.T) {
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"old": old, "new": reads(runtimetest.Returns("2"))}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"old", "new"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "first", call("m"), "1 generated")
 	first := artifactOf(t, r, "r", "m").Current()
 	if len(first.Fixtures) != 1 || first.Shapes["https://feed.example/rss"] != "rss" || len(first.Answered) != 1 {
@@ -387,7 +388,7 @@ func TestOutageIsNoFailure(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"reads": on("bad",
 		fetched("", 503, runtimetest.Raises("unavailable", "503")), fetched("rss", 200, runtimetest.Returns("1")))}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"reads"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "fine")
 	wantReply(t, "outage", call("m", "bad"), "unavailable persisted")
 	a := artifactOf(t, r, "r", "m")
@@ -405,7 +406,7 @@ func TestBrokenContract(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"number": runtimetest.Returns("1"),
 		"text": runtimetest.Returns(`"one"`)}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"number", "text"}, "r.never": {"number"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r", Contract: contract})
+	_, call := conversation(t, r, sessions.Request{Role: "r", Contract: contract})
 	got := call("m")
 	wantReply(t, "repaired within the call", got, `"one" generated`)
 	e := logOf(t, r, got.CallID)
@@ -457,7 +458,7 @@ func TestFallBack(t *testing.T) {
 			if tt.next == "grumpy" {
 				patchPolicy(t, r, `{"fixtures_enabled": false}`)
 			}
-			_, call := conversation(t, r, SessionRequest{Role: "r"})
+			_, call := conversation(t, r, sessions.Request{Role: "r"})
 			call("m", "fine")
 			reason := "nicer"
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
@@ -485,7 +486,7 @@ func TestGuardrails(t *testing.T) {
 			Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrInvalidCode, Message: "undefined: x"}}}
 		r, model := scripted(t, box, map[string][]string{"r.m": {"refused", "refused", "one"}}, nil)
 		patchPolicy(t, r, fmt.Sprintf(`{"guardrail_recovery_budget": %d}`, budget))
-		_, call := conversation(t, r, SessionRequest{Role: "r"})
+		_, call := conversation(t, r, sessions.Request{Role: "r"})
 		got := call("m")
 		wantReply(t, fmt.Sprint("budget ", budget), got, want)
 		used := min(budget, 2)
@@ -505,7 +506,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	box := &runtimetest.Box{Programs: scriptedPrograms()}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"boom"}}, nil)
 	patchPolicy(t, r, `{"execution_repair_budget": 10}`)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	got := call("m")
 	e := logOf(t, r, got.CallID)
 	if len(e.AttemptFailures) != forge.MaxFailures || e.AttemptFailures[0].AttemptID != got.CallID+".1" ||

@@ -16,6 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
@@ -31,7 +32,7 @@ func TestRemarks(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": weak, "one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}},
 		func(o *env.Options) { o.Now = func() time.Time { return clock } })
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("other", "elsewhere in the world")
 	call("m", "rain in Spain")
 	call("m", "rain in Spain")
@@ -72,7 +73,7 @@ func TestReasons(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}},
 		func(o *env.Options) { o.Now = func() time.Time { return clock } })
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	audit := func(action, target, reason, after string) {
 		t.Helper()
 		e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target,
@@ -133,7 +134,7 @@ func TestCorrectionAcrossRestart(t *testing.T) {
 					func(o *env.Options) { o.Store, o.Now = held, func() time.Time { return clock } })
 			}
 			r, _ := start()
-			id, call := conversation(t, r, SessionRequest{Role: "r"})
+			id, call := conversation(t, r, sessions.Request{Role: "r"})
 			first := call("m", "rain in Spain")
 			clock = clock.Add(tt.after)
 			r, _ = start()

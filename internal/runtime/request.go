@@ -7,11 +7,12 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/running"
 )
 
 // Errors of Call that mean that no call took place and nothing was recorded.
 var (
-	ErrDraining  = errors.New("the daemon is shutting down")
+	ErrDraining  = running.ErrDraining
 	ErrKeyReused = errors.New("the idempotency key was used with another request")
 	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
 )
@@ -99,15 +100,4 @@ type CallResult struct {
 type Introspection struct {
 	Responds bool    `json:"responds"`
 	Via      *string `json:"via"` // "setter" or "artifact"; "context", which does not respond; or nil
-}
-
-// SessionRequest describes a session to create.
-type SessionRequest struct {
-	Role     string
-	Model    string
-	Contract *agent.Contract
-	Context  json.RawMessage // an object, or nil
-	Debug    bool
-	Metadata map[string]string
-	Owner    string
 }

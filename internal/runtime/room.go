@@ -2,12 +2,12 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -123,8 +123,8 @@ func (a *answered) boundContext() {
 	}
 	after := maps.Clone(before)
 	a.context.Apply(after)
-	size := contextSize(after)
-	more := size - contextSize(before)
+	size := sessions.Size(after)
+	more := size - sessions.Size(before)
 	if more <= 0 {
 		return
 	}
@@ -136,12 +136,4 @@ func (a *answered) boundContext() {
 		a.takeBack(agent.Failed(agent.ErrResourceExhausted,
 			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.Env.MaxContext)))
 	}
-}
-
-// contextSize returns the size of a context as it counts towards the limit, in bytes.
-func contextSize(memory map[string]json.RawMessage) (size int) {
-	for k, v := range memory {
-		size += len(k) + len(v) + 4
-	}
-	return size
 }

@@ -15,16 +15,18 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/agent/mask"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/policies"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/running"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
@@ -32,18 +34,14 @@ import (
 type Runtime struct {
 	Corrections *correct.Corrector
 
-	env *env.Env // what calls use of the daemon
+	*policies.Policies
+	*sessions.Sessions
+	*running.Calls
 
-	policy   atomic.Pointer[agent.Policy]
-	rules    atomic.Pointer[mask.Rules] // compiled from the policy
-	onPolicy atomic.Pointer[func()]     // called after each change of the policy; nil if nobody registered
-	policyMu sync.Mutex                 // held while the policy changes
+	env      *env.Env // what calls use of the daemon
+	unfollow func()   // ends following the store; nil unless the store is shared
 
-	policyRevision int64  // of the policy in force; guarded by policyMu
-	unfollow       func() // ends following the store; nil unless the store is shared
-
-	sessions turns.Queues // admits one call per session at a time
-	adoption turns.Locks  // admits one new generation, or one person's operation, per artifact at a time
+	adoption turns.Locks // admits one new generation, or one person's operation, per artifact at a time
 	forges   *forge.Forger
 
 	recent recentCalls
@@ -51,12 +49,9 @@ type Runtime struct {
 
 	life context.Context         // lifetime of asynchronous calls and flights, which outlive their clients
 	end  context.CancelCauseFunc // ends life
-	idle chan struct{}           // closed, under mu, when draining and no call runs
 
-	mu       sync.Mutex
-	running  map[string]*opened // by call ID, including nested calls; guarded by mu
-	keys     map[string]bool    // idempotency keys of running calls; guarded by mu
-	draining bool               // no new client calls are accepted; guarded by mu
+	mu   sync.Mutex
+	keys map[string]bool // idempotency keys of running calls; guarded by mu
 }
 
 // New wires a Runtime and reads the policy. If Options.Shared is set, it starts following the store, so Stop must be
@@ -69,18 +64,16 @@ func New(ctx context.Context, o env.Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, revision, err := held.Policy(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the policy: %w", err)
+	e := &env.Env{Options: o, Store: held, Level: o.Sandbox.Status().Level}
+	r := &Runtime{env: e, Calls: running.New(), keys: map[string]bool{}}
+	if r.Policies, err = policies.Read(ctx, e); err != nil {
+		return nil, err
 	}
-	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{env: &env.Env{Options: o, Store: held, Level: o.Sandbox.Status().Level},
-		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
-		forges:         forge.New(life),
-		policyRevision: revision}
-	r.Corrections = correct.New(correct.Parts{Env: r.env, Policy: r.PolicyInForce, Rules: r.Rules, Life: life,
+	r.Sessions = sessions.New(e, r.Calls, r.Rules)
+	r.life, r.end = context.WithCancelCause(context.Background())
+	r.forges = forge.New(r.life)
+	r.Corrections = correct.New(correct.Parts{Env: e, Policy: r.PolicyInForce, Rules: r.Rules, Life: r.life,
 		Forges: r.forges, Adoption: &r.adoption, Nester: nester{r}})
-	r.enforce(&p)
 	if o.Shared {
 		if r.unfollow, err = r.follow(); err != nil {
 			return nil, err
@@ -93,10 +86,7 @@ func New(ctx context.Context, o env.Options) (*Runtime, error) {
 
 // Ready returns nil if calls are accepted, otherwise the reason why not.
 func (r *Runtime) Ready() error {
-	r.mu.Lock()
-	draining := r.draining
-	r.mu.Unlock()
-	if draining {
+	if r.Draining() {
 		return ErrDraining
 	}
 	return r.env.Options.Store.Ready()
@@ -106,17 +96,10 @@ func (r *Runtime) Ready() error {
 // commits, at most Options.CancelGrace longer. It returns nil if every call ended by itself, otherwise ctx's cause, or
 // an error if calls are still running. It may be called twice.
 func (r *Runtime) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	if !r.draining {
-		r.draining = true
-		if len(r.running) == 0 {
-			close(r.idle)
-		}
-	}
-	r.mu.Unlock()
+	idle := r.Drain()
 	var err error
 	select {
-	case <-r.idle:
+	case <-idle:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -126,11 +109,11 @@ func (r *Runtime) Stop(ctx context.Context) error {
 		r.unfollow()
 	}
 	if err != nil {
-		r.cancelRunning(func(*opened) bool { return true }, interrupt.ErrShutdown)
+		r.Cancel(func(*call.Call) bool { return true }, interrupt.ErrShutdown)
 	}
 	ended := make(chan struct{})
 	go func() {
-		<-r.idle
+		<-idle
 		r.Corrections.Wait() // first, because corrections forge
 		r.forges.Wait()
 		close(ended)
@@ -168,39 +151,17 @@ func (r *Runtime) lockAdoption(k turns.Method) (unlock func()) {
 	return r.adoption.Lock(k)
 }
 
-// cancelRunning cancels the running calls that match.
-func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.running {
-		if match(c) {
-			c.Life.Cancel(cause)
-		}
+// Idle reports whether nothing runs, waits, or is being forged or corrected, and no failure delays the next forge. An
+// idle Runtime can be replaced by a new one without a difference in behaviour.
+func (r *Runtime) Idle() bool {
+	if running, waiting := r.Load(); running+waiting > 0 {
+		return false
 	}
+	return !r.Corrections.Pending() && !r.forges.UnderWay() && !r.forges.Delayed(r.env.Now())
 }
 
-// enter registers a call as running until leave. While draining, it accepts only nested calls.
-func (r *Runtime) enter(c *opened) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.draining && c.Depth == 0 {
-		return ErrDraining
-	}
-	r.running[c.ID] = c
-	return nil
-}
-
-// leave ends a call's registration and its progress events. The last call of a draining Runtime closes idle.
-func (r *Runtime) leave(c *opened) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, c.ID)
-	c.Progress.End()
-	if r.draining && len(r.running) == 0 {
-		select {
-		case <-r.idle:
-		default:
-			close(r.idle)
-		}
-	}
+// Load returns the number of running calls, nested ones included, and of calls that wait for their session's turn.
+func (r *Runtime) Load() (running, waiting int) {
+	waiting = r.Sessions.Queue.Length()
+	return max(r.Calls.Count()-waiting, 0), waiting
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -23,10 +24,10 @@ const (
 // The first call is forged, the next ones ask no model.
 func TestForgeOnceThenWarm(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
-	_, call := conversation(t, r, SessionRequest{Role: "calculator"})
+	_, call := conversation(t, r, sessions.Request{Role: "calculator"})
 	wantReply(t, "cold", call("add", 2, 3), "5 generated")
 	wantReply(t, "warm", call("add", 40, 2), "42 persisted")
-	_, other := conversation(t, r, SessionRequest{Role: "calculator"}) // Another session
+	_, other := conversation(t, r, sessions.Request{Role: "calculator"}) // Another session
 	wantReply(t, "another session", other("add", 1, 1), "2 persisted")
 	if n := model.Count("calculator.add", ""); n != 1 {
 		t.Errorf("%d model requests, want 1", n)
@@ -41,7 +42,7 @@ func TestSingleFlight(t *testing.T) {
 	replies := make(chan Reply, n)
 	var ready sync.WaitGroup
 	for range n {
-		_, call := conversation(t, r, SessionRequest{Role: "calculator"})
+		_, call := conversation(t, r, sessions.Request{Role: "calculator"})
 		ready.Add(1)
 		go func() {
 			ready.Done()
@@ -70,7 +71,7 @@ func TestSingleFlight(t *testing.T) {
 // A stored program that fails is repaired with its code, class and message.
 func TestRepair(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(fixes)}})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "cold", call("m", 1), "1 generated")
 	wantReply(t, "repaired", call("m", "bad"), `"fixed" repaired`)
 	wantReply(t, "warm", call("m", "bad"), `"fixed" persisted`)
@@ -93,7 +94,7 @@ func TestRepair(t *testing.T) {
 // goes to the model; with fixtures off it is accepted.
 func TestProofBeforeServing(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks), run(fixes)}})
-	_, call := conversation(t, r, SessionRequest{Role: "pf"})
+	_, call := conversation(t, r, sessions.Request{Role: "pf"})
 	first := call("m", 1)
 	wantReply(t, "cold", first, "1 generated")
 	wantReply(t, "the repair breaks the fixture, the next program does not", call("m", "bad"), `"fixed" generated`)
@@ -107,7 +108,7 @@ func TestProofBeforeServing(t *testing.T) {
 	}
 	off, _ := newRuntime(t, map[string][]string{"pf.m": {run(boomOnBad), run(breaks)}})
 	patchPolicy(t, off, `{"fixtures_enabled": false}`)
-	_, call = conversation(t, off, SessionRequest{Role: "pf"})
+	_, call = conversation(t, off, sessions.Request{Role: "pf"})
 	call("m", 1)
 	wantReply(t, "fixtures off", call("m", "bad"), `"fixed" repaired`)
 }
@@ -117,7 +118,7 @@ func TestBudgets(t *testing.T) {
 	boom := run("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn 1, nil")
 	r, model := newRuntime(t, map[string][]string{"b.m": {boom}})
 	patchPolicy(t, r, `{"execution_repair_budget": 0, "backoff": {"base_seconds": 0}, "degraded": {"min_failures": 20}}`)
-	_, call := conversation(t, r, SessionRequest{Role: "b"})
+	_, call := conversation(t, r, sessions.Request{Role: "b"})
 	wantReply(t, "cold", call("m", "good"), "1 generated")
 	for range 4 {
 		if got := call("m", "bad"); got.Outcome.ErrorType != agent.ErrExecution {
@@ -140,7 +141,7 @@ func TestAuthoredErrors(t *testing.T) {
 		"a.input": {run("\tif len(call.Args) == 0 {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"an argument is needed\")\n\t}\n\treturn 1, nil")},
 		"a.plain": {run("\treturn nil, errors.New(\"no\")", "errors")},
 	})
-	_, call := conversation(t, r, SessionRequest{Role: "a"})
+	_, call := conversation(t, r, sessions.Request{Role: "a"})
 	low := call("low")
 	wantReply(t, "low utility", low, "low_utility generated")
 	if !low.Outcome.Authored || low.Outcome.Retriable {
@@ -164,7 +165,7 @@ func TestNestedCalls(t *testing.T) {
 		"helper.help": {run("\treturn call.Arg(0, \"n\").(float64) * 2, nil")},
 		"loop.again":  {run("\to := call.Tool(\"loop\").Call(\"again\")\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
 	})
-	id, call := conversation(t, r, SessionRequest{Role: "boss"})
+	id, call := conversation(t, r, sessions.Request{Role: "boss"})
 	wantReply(t, "delegation", call("work"), "41 generated")
 	page, err := r.History(t.Context(), id, store.HistoryQuery{})
 	if err != nil {
@@ -184,7 +185,7 @@ func TestNestedCalls(t *testing.T) {
 		records[0].TraceID != records[1].TraceID {
 		t.Errorf("records %+v", records)
 	}
-	_, loop := conversation(t, r, SessionRequest{Role: "loop"})
+	_, loop := conversation(t, r, sessions.Request{Role: "loop"})
 	if got := loop("again"); got.Outcome.ErrorType != agent.ErrBudgetExceeded {
 		t.Errorf("endless delegation ended in %+v", got.Outcome)
 	}
@@ -193,7 +194,7 @@ func TestNestedCalls(t *testing.T) {
 // A dead provider ends in a provider outcome; warm calls go on and nothing is learned from it.
 func TestDeadProvider(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"calculator.add": {run(add)}})
-	_, call := conversation(t, r, SessionRequest{Role: "calculator"})
+	_, call := conversation(t, r, sessions.Request{Role: "calculator"})
 	call("add", 1, 2)
 	model.Err = &provider.Error{Type: agent.ErrProvider, Reason: "network", Message: "connection refused"}
 	got := call("new")

@@ -15,7 +15,7 @@ import (
 // without a contract would then get another program, whose parameters may differ.
 func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 	in := selection.Input{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone,
-		Policy: r.policy.Load(),
+		Policy: r.PolicyInForce(),
 		Now:    r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs,
 		Intact: r.env.Intact.Has}
 	d := selection.Select(in)
@@ -33,7 +33,7 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 // is the method's registered contract, resolved.
 func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) selection.Decision {
 	return selection.Select(selection.Input{Role: a.Role, Method: a.MethodName, Artifact: a,
-		CheckedFingerprint: call.CheckedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
+		CheckedFingerprint: call.CheckedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.PolicyInForce(),
 		Now: r.env.Now(), ImportAllowed: r.env.AllowImport, IgnoresArgs: r.env.Facts.IgnoresArgs,
 		Intact: r.env.Intact.Has})
 }

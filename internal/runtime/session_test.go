@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
@@ -22,7 +23,7 @@ import (
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *env.Options) { o.MaxContext = 100 })
-	refusals := map[string]SessionRequest{
+	refusals := map[string]sessions.Request{
 		"role":            {Role: "a/b"},
 		"invalid_context": {Role: "r", Context: json.RawMessage("[1]")},
 		"too_large":       {Role: "r", Context: json.RawMessage(`{"k":"` + strings.Repeat("x", 94) + `"}`)},
@@ -35,15 +36,15 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s: refused as %s", name, in.Code)
 		}
 	}
-	s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r",
+	s, err := r.CreateSession(t.Context(), sessions.Request{Role: "r",
 		Context: json.RawMessage(`{"k":"` + strings.Repeat("x", 93) + `"}`), Contract: &agent.Contract{}})
 	if err != nil || s.Contract != nil || s.HistorySize != 0 {
 		t.Fatalf("a context of the greatest size: %+v, %v", s, err)
 	}
-	if _, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Context: json.RawMessage("null")}); err != nil {
+	if _, err := r.CreateSession(t.Context(), sessions.Request{Role: "r", Context: json.RawMessage("null")}); err != nil {
 		t.Errorf("no context: %v", err)
 	}
-	if list, _, err := r.ListSessions(t.Context(), SessionQuery{Limit: 10}); err != nil || len(list) != 2 {
+	if list, _, err := r.ListSessions(t.Context(), sessions.Query{Limit: 10}); err != nil || len(list) != 2 {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
 	if err := r.DeleteSession(t.Context(), s.ID, "ann"); err != nil {
@@ -67,7 +68,7 @@ func second[T any](_ T, err error) error { return err }
 func TestPatchContext(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, func(o *env.Options) { o.MaxContext = 40 })
-	id, _ := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1,"b":2}`)})
+	id, _ := conversation(t, r, sessions.Request{Role: "r", Context: json.RawMessage(`{"a":1,"b":2}`)})
 	got, err := r.PatchContext(t.Context(), id, json.RawMessage(`{"a":null,"c":{"d":3}}`), "ann")
 	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
 		t.Errorf("got %s, %v", agent.Encoded(got), err)
@@ -95,7 +96,7 @@ func TestSessionTurns(t *testing.T) {
 		}
 		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
 			map[string][]string{"r.m": {"waits"}}, func(o *env.Options) { o.MaxQueue = 1 })
-		id, _ := conversation(t, r, SessionRequest{Role: "r"})
+		id, _ := conversation(t, r, sessions.Request{Role: "r"})
 		callID, done, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +141,7 @@ func (full) CommitCall(context.Context, *store.CallCommit) error { return store.
 func TestStartedCallThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	id, _ := conversation(t, r, SessionRequest{Role: "r"})
+	id, _ := conversation(t, r, sessions.Request{Role: "r"})
 	r.env.Store = full{r.env.Store}
 	_, done, err := r.Start(CallRequest{SessionID: id, Method: "a=", Args: []json.RawMessage{json.RawMessage("1")}})
 	if err != nil {
@@ -155,7 +156,7 @@ func TestResponds(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 	r, _ := scripted(t, box, map[string][]string{"r.made": {"one"}, "r.held": {"one"}}, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"key":1}`)})
+	id, call := conversation(t, r, sessions.Request{Role: "r", Context: json.RawMessage(`{"key":1}`)})
 	call("made")
 	call("held")
 	reason := "odd"
@@ -180,7 +181,7 @@ func TestResponds(t *testing.T) {
 func TestSetter(t *testing.T) {
 	t.Parallel()
 	r, model := scripted(t, &runtimetest.Box{}, nil, nil)
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, call := conversation(t, r, sessions.Request{Role: "r"})
 	got := call("name=", "Ada")
 	wantReply(t, "setter", got, `"Ada" none`)
 	if memory, err := r.Context(t.Context(), id); err != nil || string(memory["name"]) != `"Ada"` {
@@ -195,7 +196,7 @@ func TestSetter(t *testing.T) {
 func TestRefusedCalls(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
-	id, _ := conversation(t, r, SessionRequest{Role: "r"})
+	id, _ := conversation(t, r, sessions.Request{Role: "r"})
 	tests := map[string]CallRequest{
 		"role":                {Role: "a/b", Method: "m"},
 		"method":              {Method: "a/b"},
@@ -220,7 +221,7 @@ func TestRefusedCalls(t *testing.T) {
 			t.Errorf("%s: it was started", name)
 		}
 	}
-	if n := len(historyOf(t, r, id)) + len(r.running); n != 0 {
+	if n := len(historyOf(t, r, id)) + r.Count(); n != 0 {
 		t.Errorf("%d calls are recorded or running", n)
 	}
 	if res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "x=", Args: texts("1"),
@@ -235,7 +236,7 @@ func TestIdempotency(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 		r, model := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
 		model.Block = make(chan struct{})
-		id, _ := conversation(t, r, SessionRequest{Role: "r"})
+		id, _ := conversation(t, r, sessions.Request{Role: "r"})
 		q := CallRequest{SessionID: id, Method: "m", IdempotencyKey: "k", BodyHash: "h"}
 		_, done, err := r.Start(q)
 		if err != nil {
@@ -273,7 +274,7 @@ func TestAdmissionAndStop(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
 		r, model := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
 		model.Block = make(chan struct{})
-		id, _ := conversation(t, r, SessionRequest{Role: "r"})
+		id, _ := conversation(t, r, sessions.Request{Role: "r"})
 		q := CallRequest{SessionID: id, Method: "m", IdempotencyKey: "k"}
 		if err := r.Ready(); err != nil {
 			t.Error(err)
@@ -325,7 +326,7 @@ func TestStopCancels(t *testing.T) {
 			}
 			r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
 				map[string][]string{"r.m": {"waits"}}, nil)
-			id, _ := conversation(t, r, SessionRequest{Role: "r"})
+			id, _ := conversation(t, r, sessions.Request{Role: "r"})
 			_, done, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 			if err != nil {
 				t.Fatal(err)
@@ -357,7 +358,7 @@ func TestCallTimeout(t *testing.T) {
 		r, model := scripted(t, &runtimetest.Box{}, nil, nil)
 		model.Block = make(chan struct{})
 		defer close(model.Block)
-		id, _ := conversation(t, r, SessionRequest{Role: "r"})
+		id, _ := conversation(t, r, sessions.Request{Role: "r"})
 		began := time.Now()
 		_, runs, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 		if err != nil {

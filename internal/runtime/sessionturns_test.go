@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // A history input may ask for the session's own turns: the latest ok calls of the method, oldest first.
@@ -30,7 +31,7 @@ func TestSessionTurnsAsInput(t *testing.T) {
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"p"}, "r.n": {"p"}}, nil)
 	signature := &agent.Contract{Signature: json.RawMessage(
 		`{"inputs":[{"name":"question"},{"name":"before","type":"history"}],"outputs":[{"name":"answer"}]}`)}
-	id, call := conversation(t, r, SessionRequest{Role: "r", Contract: signature})
+	id, call := conversation(t, r, sessions.Request{Role: "r", Contract: signature})
 	for _, q := range []string{"one", "two", "bad", "three"} {
 		call("m", q)
 	}
@@ -100,14 +101,14 @@ func TestSessionTurnsAsInput(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal at %s", history, err, pointer)
 		}
 	}
-	other, _ := conversation(t, r, SessionRequest{Role: "r"})
+	other, _ := conversation(t, r, sessions.Request{Role: "r"})
 	var in *agent.InputError
 	if _, err := r.Call(t.Context(), CallRequest{SessionID: other, Method: "m",
 		History: json.RawMessage(`{"from_session":"last"}`)}); !errors.As(err, &in) ||
 		!strings.Contains(in.Detail, "signature") {
 		t.Errorf("without a signature: %v", err)
 	}
-	if n := len(historyOf(t, r, id)) + len(r.running); n != records {
+	if n := len(historyOf(t, r, id)) + r.Count(); n != records {
 		t.Errorf("%d records, want %d: refused calls leave nothing", n, records)
 	}
 	// one, two, three, now: without a history input
@@ -122,7 +123,7 @@ func TestDispatchMethod(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns(`"1"`),
 		"two": runtimetest.Returns(`"2"`)}}
 	r, model := scripted(t, box, map[string][]string{"r.ask": {"one", "two"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "first", call("ask", "how deep is the sea"), `"1" generated`)
 	got := call("ask", "and the lake")
 	wantReply(t, "second", got, `"2" generated`)

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // clocked is scripted with a clock that the test moves.
@@ -28,7 +29,7 @@ func clocked(t *testing.T, programs []string) (*Runtime, *runtimetest.Model, *ti
 func TestHonestFirstProgram(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "boom"})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	for range 5 {
 		wantReply(t, "an honest error", call("m", "bad"), "no_such_thing generated")
 	}
@@ -52,7 +53,7 @@ func TestHonestFirstProgram(t *testing.T) {
 func TestHonestErrorsBackOff(t *testing.T) {
 	t.Parallel()
 	r, model, clock := clocked(t, []string{"grumpy"})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	for i, seconds := range []time.Duration{30, 60, 120} {
 		call("m", i)
 		for _, passed := range []time.Duration{seconds * time.Second / 2, seconds*time.Second/2 - 1} {
@@ -77,7 +78,7 @@ func TestHeldCandidateGoes(t *testing.T) {
 	r, model, _ := clocked(t, []string{"honest", "two"})
 	r.env.Sandbox.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"),
 		runtimetest.Breaks(agent.ErrExecution, "boom"))
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "bad")
 	wantReply(t, "it fails for another input", call("m", "fine"), "2 generated")
 	if model.Count("r.m", "repair") != 1 || r.forges.Delayed(r.env.Now()) {
@@ -85,7 +86,7 @@ func TestHeldCandidateGoes(t *testing.T) {
 	}
 
 	r, model, _ = clocked(t, []string{"honest", "two"})
-	_, call = conversation(t, r, SessionRequest{Role: "r"})
+	_, call = conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "bad")
 	x := example("ex_1", "2", `"fine"`)
 	if _, err := r.env.Store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m",
@@ -104,7 +105,7 @@ func TestHeldCandidateGoes(t *testing.T) {
 func TestUnprovenBacksOff(t *testing.T) {
 	t.Parallel()
 	r, model, clock := clocked(t, []string{"refuses"})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	for _, want := range []int{2, 3} {
 		for range 12 {
 			if got := call("m", 7); got.Outcome.ErrorType != agent.ErrInvalidInput {
@@ -124,7 +125,7 @@ func TestHonestRepairs(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"fickle", "honest"})
 	patchPolicy(t, r, `{"fixtures_enabled": false}`)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "fine")
 	for range 4 {
 		wantReply(t, "an honest error", call("m", "bad"), "no_such_thing repaired")
@@ -147,7 +148,7 @@ func TestHonestRepairs(t *testing.T) {
 func TestHeldCandidateIsOfOneContract(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "two"})
-	id, call := conversation(t, r, SessionRequest{Role: "r"})
+	id, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "bad")
 	k := &agent.Contract{Deliverable: json.RawMessage(`{"type": "number", "minimum": 2}`)}
 	res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m", Args: texts(`"bad"`), Contract: k})

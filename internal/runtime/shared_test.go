@@ -19,6 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
@@ -75,7 +76,7 @@ func (g *sharedRig) cold(n int) (wait func() []Reply) {
 	var group sync.WaitGroup
 	for i := range n {
 		r := g.all[i%len(g.all)]
-		s, err := r.CreateSession(g.Context(), SessionRequest{Role: "r"})
+		s, err := r.CreateSession(g.Context(), sessions.Request{Role: "r"})
 		if err != nil {
 			g.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func TestLeaderLeaves(t *testing.T) {
 		box, programs := oneProgram()
 		g := newSharedRig(t, 2, box, programs)
 		g.models[0].Block = make(chan struct{})
-		s, err := g.all[0].CreateSession(t.Context(), SessionRequest{Role: "r"})
+		s, err := g.all[0].CreateSession(t.Context(), sessions.Request{Role: "r"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +373,7 @@ func TestOvertakenAdoption(t *testing.T) {
 		box, programs := oneProgram()
 		s := &overtaking{storetest.NewMemory(time.Now), times}
 		r, _ := scripted(t, box, programs, func(o *env.Options) { o.Store = s })
-		id, call := conversation(t, r, SessionRequest{Role: "r"})
+		id, call := conversation(t, r, sessions.Request{Role: "r"})
 		reply := call("m", 1)
 		if string(reply.Outcome.Value) != "1" || reply.Program.Generation != want {
 			t.Errorf("overtaken %d times: got %s by %q, want 1 by %q", times, reply.Outcome.Value,

@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // Only the newest few of many questions that were asked again are shown.
@@ -21,7 +22,7 @@ func TestShownQuestions(t *testing.T) {
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty"}`),
 		"one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	asked := []string{"rain in Spain", "good action movies", "trains to Vienna", "price of gold", "tallest mountain"}
 	for _, q := range asked {
 		call("m", q)
@@ -54,7 +55,7 @@ func TestShownHistory(t *testing.T) {
 		}
 		r, model := scripted(t, box, scripts, nil)
 		patchPolicy(t, r, fmt.Sprintf(`{"history_preview_limit": %d}`, limit))
-		_, call := conversation(t, r, SessionRequest{Role: "r"})
+		_, call := conversation(t, r, sessions.Request{Role: "r"})
 		ids := map[string]string{}
 		for _, m := range []string{"a", "b", "c", "d"} {
 			ids[m] = call(m).CallID

@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 )
 
@@ -27,7 +28,7 @@ func TestStartedCallsAreInOrder(t *testing.T) {
 		}
 		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
 			map[string][]string{"r.m": {"waits"}}, func(o *env.Options) { o.MaxQueue = 20 })
-		id, _ := conversation(t, r, SessionRequest{Role: "r"})
+		id, _ := conversation(t, r, sessions.Request{Role: "r"})
 		q := CallRequest{SessionID: id, Method: "m"}
 		var ends []<-chan CallResult
 		for i := range 21 {

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // Programs that the gate refuses count against the promotion of the program that they would replace. Those that a
@@ -29,7 +30,7 @@ func TestRefusedProgramsUnderSwitches(t *testing.T) {
 			box := &runtimetest.Box{Programs: scriptedPrograms(),
 				Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os"}}}
 			r, _ := scripted(t, box, map[string][]string{"r.m": {"fickle", "refused"}}, nil)
-			_, call := conversation(t, r, SessionRequest{Role: "r"})
+			_, call := conversation(t, r, sessions.Request{Role: "r"})
 			call("m", "fine")
 			reason := "nicer"
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
@@ -87,7 +88,7 @@ func newWorld(t *testing.T, seed uint64) world {
 		}
 	}
 	r, model := scripted(t, box, map[string][]string{"r.m": before, "after": after}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	return world{r, model, call}
 }
 
@@ -95,7 +96,7 @@ func newWorld(t *testing.T, seed uint64) world {
 func (w *world) after(t *testing.T) {
 	t.Helper()
 	w.model.Programs["r.m"] = w.model.Programs["after"]
-	_, w.call = conversation(t, w.Runtime, SessionRequest{Role: "r"})
+	_, w.call = conversation(t, w.Runtime, sessions.Request{Role: "r"})
 }
 
 // Under any switch, a call ends as in a daemon that never had the stored program: the program is not run, not shown to
@@ -191,7 +192,7 @@ func TestUnkeptCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()},
 		map[string][]string{"r.m": {"one", "two", "one"}}, nil)
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "stored", call("m", "x"), "1 generated")
 	patchPolicy(t, r, `{"artifact_read_enabled": false}`)
 	other := call("m", "x")

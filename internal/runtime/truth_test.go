@@ -10,6 +10,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 // what it changed.
 func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"tax.net": {run(taxWrong), run(taxRight)}})
-	_, call := conversation(t, r, SessionRequest{Role: "tax"})
+	_, call := conversation(t, r, sessions.Request{Role: "tax"})
 	wantReply(t, "first", call("net", 1000), "600 generated")
 	reason := "70 percent, not 60"
 	operate(t, r, agent.ArtifactChange{Role: "tax", MethodName: "net", ForceRegenerate: &reason})
@@ -45,7 +46,7 @@ func TestFailedRegenerationKeepsServing(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	r, model := newRuntimeWith(t, map[string][]string{"r.m": {run(add), run(hopeless)}},
 		func(o *env.Options) { o.Now = func() time.Time { return clock } })
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "first", call("m", 1, 2), "3 generated")
 	reason := "nicer"
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
@@ -65,7 +66,7 @@ func TestFailedRegenerationKeepsServing(t *testing.T) {
 // A hopeless method costs its attempts once, then calls get the type of the last error at once, and nobody else's text.
 func TestHopelessMethodBacksOff(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"r.m": {run("\tpanic(\"boom \" + call.Arg(0, \"x\").(string))")}})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	call("m", "secret of the first caller")
 	asked := model.Count("r.m", "")
 	for range 11 {
@@ -87,7 +88,7 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"tax.net": {run(taxWrong), run(taxRight)}})
 	examples := []agent.Example{example("ex_1", "700.0000000001", "1000")}
 	operate(t, r, agent.ArtifactChange{Role: "tax", MethodName: "net", Examples: &examples})
-	_, call := conversation(t, r, SessionRequest{Role: "tax"})
+	_, call := conversation(t, r, sessions.Request{Role: "tax"})
 	wantReply(t, "the second program", call("net", 10), "7 generated")
 	wantReply(t, "it serves", call("net", 1000), "700 persisted")
 	if text := lastUser(model.Requests()[0]); !strings.Contains(text, "<examples>") ||
@@ -102,7 +103,7 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 // A correction is forged in the background. Until it holds the example, the old program answers, marked as doubted.
 func TestCorrection(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"tax.net": {run(taxWrong), run(taxWrong), run(taxRight)}})
-	id, call := conversation(t, r, SessionRequest{Role: "tax"})
+	id, call := conversation(t, r, sessions.Request{Role: "tax"})
 	first := call("net", 1000)
 	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong,
 		State: agent.ExampleActive, Note: "70 percent, not 60",
@@ -139,7 +140,7 @@ func TestCorrection(t *testing.T) {
 // With approval required a newer program waits, and the approved one goes on answering.
 func TestApprovalIsOfAGeneration(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.m": {run(boomOnBad), run(fixes)}})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "first", call("m", 1), "1 generated")
 	yes := true
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Approve: &yes})
@@ -159,7 +160,7 @@ func TestApprovalIsOfAGeneration(t *testing.T) {
 // With reads off each call has a program of its own, which displaces nothing.
 func TestSwitchesLoseNothing(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.m": {run(add)}})
-	_, call := conversation(t, r, SessionRequest{Role: "r"})
+	_, call := conversation(t, r, sessions.Request{Role: "r"})
 	wantReply(t, "first", call("m", 1, 2), "3 generated")
 	patchPolicy(t, r, `{"artifact_read_roles": ["other"]}`)
 	for range 5 {

@@ -83,6 +83,6 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &attempt.Host{For: &call.Call{Env: r.env, Policy: r.policy.Load(), Rules: r.rules.Load(), Session: s},
+	return &attempt.Host{For: &call.Call{Env: r.env, Policy: r.PolicyInForce(), Rules: r.Rules(), Session: s},
 		Recorded: true}
 }

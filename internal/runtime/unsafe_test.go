@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -34,7 +35,7 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 	}
 	r, model := newRuntime(t, programs)
 	for _, tt := range tests {
-		id, call := conversation(t, r, SessionRequest{Role: "main"})
+		id, call := conversation(t, r, sessions.Request{Role: "main"})
 		if got := call(tt.name); !got.Outcome.OK() || string(got.Outcome.Value) != `"non_serializable_result"` {
 			t.Errorf("%s: the program got %+v", tt.name, got.Outcome)
 		}

@@ -12,12 +12,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 )
 
 // as returns a function that makes calls of the role r in a session of the given owner.
 func as(t *testing.T, r *Runtime, owner string) func(method string, args ...string) Reply {
 	t.Helper()
-	s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Owner: owner})
+	s, err := r.CreateSession(t.Context(), sessions.Request{Role: "r", Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}

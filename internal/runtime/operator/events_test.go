@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -31,7 +32,7 @@ func TestCallEvents(t *testing.T) {
 	call := g.conversation(t, "r")
 	call("m", 1)
 	g.model.Block = make(chan struct{})
-	s, err := g.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
+	s, err := g.CreateSession(t.Context(), sessions.Request{Role: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -74,7 +75,7 @@ func run(body string) string {
 // conversation creates a session and returns a function that calls its methods.
 func (g *rig) conversation(t *testing.T, role string) func(method string, args ...any) runtime.Reply {
 	t.Helper()
-	s, err := g.CreateSession(t.Context(), runtime.SessionRequest{Role: role})
+	s, err := g.CreateSession(t.Context(), sessions.Request{Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -53,7 +54,7 @@ func newReplica(t *testing.T, s store.Store) *replica {
 // call makes a call in a new session, and returns its id.
 func (r *replica) call(t *testing.T) string {
 	t.Helper()
-	s, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
+	s, err := r.CreateSession(t.Context(), sessions.Request{Role: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestEventsOfReplicas(t *testing.T) {
 // advise makes the replica produce a recommendation, and returns its id.
 func (r *replica) advise(t *testing.T) (id string) {
 	t.Helper()
-	session, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder",
+	session, err := r.CreateSession(t.Context(), sessions.Request{Role: "finder",
 		Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}})
 	if err != nil {
 		t.Fatal(err)

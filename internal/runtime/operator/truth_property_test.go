@@ -22,6 +22,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 	"github.com/recurgentd/recurgentd/internal/telemetry"
@@ -149,7 +150,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	w.model.next = func() string { return fmt.Sprintf("program %d", w.rand.IntN(len(w.specs))) }
 	w.start()
-	s, err := w.calls.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
+	s, err := w.calls.CreateSession(t.Context(), sessions.Request{Role: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}

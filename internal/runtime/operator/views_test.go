@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
+	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -23,7 +24,7 @@ func TestRunningCallAsCursor(t *testing.T) {
 	id := g.conversation(t, "r")("m", "fine").SessionID
 	var running []string
 	for range 2 {
-		other, err := g.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
+		other, err := g.CreateSession(t.Context(), sessions.Request{Role: "r"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package runtime
+package sessions
 
 import (
 	"encoding/json"

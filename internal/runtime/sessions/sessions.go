@@ -1,4 +1,6 @@
-package runtime
+// Package sessions keeps sessions and their contexts, admits one call of a session at a time, and claims sessions among
+// replicas. The package knows nothing of how calls are answered.
+package sessions
 
 import (
 	"context"
@@ -13,17 +15,46 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
+	"github.com/recurgentd/recurgentd/internal/agent/mask"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
-	audittrail "github.com/recurgentd/recurgentd/internal/runtime/trail"
+	"github.com/recurgentd/recurgentd/internal/runtime/running"
+	"github.com/recurgentd/recurgentd/internal/runtime/trail"
+	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// Sessions are the sessions of a namespace. Its methods may be called concurrently.
+type Sessions struct {
+	Queue turns.Queues // admits one call per session at a time
+
+	env   *env.Env
+	calls *running.Calls
+	rules func() *mask.Rules // in force
+}
+
+// New returns the sessions of the namespace. rules returns the rules for secrets in force.
+func New(e *env.Env, calls *running.Calls, rules func() *mask.Rules) *Sessions {
+	return &Sessions{env: e, calls: calls, rules: rules}
+}
+
+// Request describes a session to create.
+type Request struct {
+	Role     string
+	Model    string
+	Contract *agent.Contract
+	Context  json.RawMessage // an object, or nil
+	Debug    bool
+	Metadata map[string]string
+	Owner    string
+}
+
 // CreateSession creates a session. It returns a *agent.NameError or a *agent.InputError for an invalid request, and a
 // *storage.FullError if the owner's share has no room.
-func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Session, error) {
+func (s *Sessions) CreateSession(ctx context.Context, q Request) (agent.Session, error) {
 	var err error
 	if q.Role, err = agent.Name("role", q.Role); err != nil {
 		return agent.Session{}, err
@@ -38,44 +69,44 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 				Detail: "must be an object", Hint: `{"context": {"key": "value"}}`}
 		}
 	}
-	if err := r.checkContext(memory); err != nil {
+	if err := s.checkContext(memory); err != nil {
 		return agent.Session{}, err
 	}
-	now := r.env.Now().UTC()
-	s := agent.Session{ID: ids.NewSession(false), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug,
+	now := s.env.Now().UTC()
+	made := agent.Session{ID: ids.NewSession(false), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug,
 		Metadata: q.Metadata,
 		Owner:    q.Owner, CreatedAt: now, UpdatedAt: now}
-	if s.Contract.Empty() {
-		s.Contract = nil
+	if made.Contract.Empty() {
+		made.Contract = nil
 	}
-	if err := r.env.Storage.Room(ctx, s.Owner,
-		store.Bytes{Contexts: store.SessionBytes(s) + store.ContextBytes(memory)}); err != nil {
+	if err := s.env.Storage.Room(ctx, made.Owner,
+		store.Bytes{Contexts: store.SessionBytes(made) + store.ContextBytes(memory)}); err != nil {
 		return agent.Session{}, err
 	}
-	if err := r.env.Store.CreateSession(ctx, s, memory); err != nil {
+	if err := s.env.Store.CreateSession(ctx, made, memory); err != nil {
 		return agent.Session{}, err
 	}
-	return r.env.Store.Session(ctx, s.ID)
+	return s.env.Store.Session(ctx, made.ID)
 }
 
 // checkContext returns an *agent.InputError if the context is larger than Options.MaxContext.
-func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
-	size := contextSize(memory)
-	if size <= r.env.MaxContext {
+func (s *Sessions) checkContext(memory map[string]json.RawMessage) error {
+	size := Size(memory)
+	if size <= s.env.MaxContext {
 		return nil
 	}
 	return &agent.InputError{Code: "too_large", Pointer: "/context",
-		Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.env.MaxContext),
+		Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, s.env.MaxContext),
 		Hint:   "keep large data outside and pass it as arguments"}
 }
 
 // Session returns the session, or store.ErrNotFound if there is none.
-func (r *Runtime) Session(ctx context.Context, id string) (agent.Session, error) {
-	return r.env.Store.Session(ctx, id)
+func (s *Sessions) Session(ctx context.Context, id string) (agent.Session, error) {
+	return s.env.Store.Session(ctx, id)
 }
 
-// SessionQuery selects a page of sessions.
-type SessionQuery struct {
+// Query selects a page of sessions.
+type Query struct {
 	Owner string // "" for sessions of every owner
 	After string // session ID that the page follows
 	Limit int
@@ -86,22 +117,22 @@ const maxSessionsRead = 2000
 
 // ListSessions returns sessions, newest first. A page of one owner may end early if many sessions belong to others;
 // next is then the After of the next page, otherwise "".
-func (r *Runtime) ListSessions(ctx context.Context, q SessionQuery) (sessions []agent.Session, next string, err error) {
+func (s *Sessions) ListSessions(ctx context.Context, q Query) (sessions []agent.Session, next string, err error) {
 	if q.Owner == "" {
-		sessions, err = r.env.Store.ListSessions(ctx, q.After, q.Limit)
+		sessions, err = s.env.Store.ListSessions(ctx, q.After, q.Limit)
 		return sessions, "", err
 	}
 	const part = 200
 	for read := 0; read < maxSessionsRead; read += part {
-		all, err := r.env.Store.ListSessions(ctx, q.After, part)
+		all, err := s.env.Store.ListSessions(ctx, q.After, part)
 		if err != nil {
 			return nil, "", err
 		}
-		for _, s := range all {
-			if q.After = s.ID; !s.OwnedBy(q.Owner) {
+		for _, one := range all {
+			if q.After = one.ID; !one.OwnedBy(q.Owner) {
 				continue
 			}
-			if sessions = append(sessions, s); len(sessions) == q.Limit {
+			if sessions = append(sessions, one); len(sessions) == q.Limit {
 				return sessions, "", nil
 			}
 		}
@@ -128,36 +159,36 @@ const (
 
 // DeleteSession erases the session and everything that it left elsewhere. Its calls in progress are canceled. The audit
 // trail keeps who deleted the session, its owner, its creation time and its history size, but none of its content.
-func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
-	was, err := r.env.Store.Session(ctx, id)
+func (s *Sessions) DeleteSession(ctx context.Context, id, actor string) error {
+	was, err := s.env.Store.Session(ctx, id)
 	if err != nil {
 		return err
 	}
 	// Cancel first, then wait for the turn: the canceled calls commit before the session is erased. The queue's limit
 	// is raised by one, because a full queue must not prevent a deletion.
-	r.cancelRunning(func(c *opened) bool { return c.Session.ID == id }, interrupt.ErrCanceled)
-	_, leave, err := r.turn(ctx, id, r.env.MaxQueue+1)
+	s.calls.Cancel(func(c *call.Call) bool { return c.Session.ID == id }, interrupt.ErrCanceled)
+	_, leave, err := s.turn(ctx, id, s.env.MaxQueue+1)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	entry := audittrail.Entry(r.env.Now(), actor, opSessionDelete, id)
+	entry := trail.Entry(s.env.Now(), actor, opSessionDelete, id)
 	entry.Before = agent.Encoded(struct {
 		Owner       string    `json:"owner"`
 		CreatedAt   time.Time `json:"created_at"`
 		HistorySize int       `json:"history_size"`
 	}{was.Owner, was.CreatedAt, was.HistorySize})
-	return r.env.Store.DeleteSession(ctx, id, &entry)
+	return s.env.Store.DeleteSession(ctx, id, &entry)
 }
 
 // Context returns the session's context by top-level key, with its records under conversation_history; see
 // shownContext.
-func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
-	stored, err := r.env.Store.Context(ctx, id)
+func (s *Sessions) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
+	stored, err := s.env.Store.Context(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	records, err := r.env.Records(ctx, id, attempt.WholeHistory(false))
+	records, err := s.env.Records(ctx, id, attempt.WholeHistory(false))
 	return shownContext(stored, records), err
 }
 
@@ -165,36 +196,36 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 // it falls between calls. The audit trail keeps the changed keys' values before and after, secrets masked, until the
 // session is deleted. If another replica took over the session meanwhile, nothing is changed, and the error names the
 // owner.
-func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage,
+func (s *Sessions) PatchContext(ctx context.Context, id string, patch json.RawMessage,
 	actor string) (map[string]json.RawMessage, error) {
 	if agent.Kind(patch) != "object" {
 		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object",
 			Hint: `{"key": "value", "gone": null}`}
 	}
-	s, err := r.env.Store.Session(ctx, id)
+	was, err := s.env.Store.Session(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := r.patchContext(ctx, &s, patch, actor)
+	shown, err := s.patchContext(ctx, &was, patch, actor)
 	// The store rejected the epoch, so another replica owned the session. The retry claims the session again or names
 	// that replica.
-	if errors.Is(err, store.ErrFenced) && r.env.Owners != nil {
-		r.env.Owners.Fenced(id)
-		return r.patchContext(ctx, &s, patch, actor)
+	if errors.Is(err, store.ErrFenced) && s.env.Owners != nil {
+		s.env.Owners.Fenced(id)
+		return s.patchContext(ctx, &was, patch, actor)
 	}
 	return shown, err
 }
 
 // patchContext is PatchContext without the retry after a lost session.
-func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json.RawMessage,
+func (s *Sessions) patchContext(ctx context.Context, one *agent.Session, patch json.RawMessage,
 	actor string) (map[string]json.RawMessage, error) {
-	id := s.ID
-	epoch, leave, err := r.Turn(ctx, id)
+	id := one.ID
+	epoch, leave, err := s.Turn(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	before, err := r.env.Store.Context(ctx, id)
+	before, err := s.env.Store.Context(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -203,41 +234,41 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, &agent.InputError{Code: "invalid_context", Detail: err.Error(),
 			Hint: "send a JSON merge patch (RFC 7396)"}
 	}
-	entry := audittrail.Entry(r.env.Now(), actor, opContextPatch, id)
-	entry.SessionID, entry.Before = id, r.audited(before, change)
-	size := contextSize(before)
+	entry := trail.Entry(s.env.Now(), actor, opContextPatch, id)
+	entry.SessionID, entry.Before = id, s.audited(before, change)
+	size := Size(before)
 	change.Apply(before)
-	if err := r.checkContext(before); err != nil {
+	if err := s.checkContext(before); err != nil {
 		return nil, err
 	}
-	if err := r.env.Storage.Room(ctx, s.Owner, store.Bytes{Contexts: int64(contextSize(before) - size)}); err != nil {
+	if err := s.env.Storage.Room(ctx, one.Owner, store.Bytes{Contexts: int64(Size(before) - size)}); err != nil {
 		return nil, err
 	}
-	entry.After = r.audited(before, change)
-	records, err := r.env.Records(ctx, id,
+	entry.After = s.audited(before, change)
+	records, err := s.env.Records(ctx, id,
 		attempt.WholeHistory(false)) // before the change: if this fails, nothing has changed
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.env.Store.ChangeContext(ctx, id, epoch, change, &entry)
+	after, err := s.env.Store.ChangeContext(ctx, id, epoch, change, &entry)
 	return shownContext(after, records), err
 }
 
 // audited returns what the audit trail keeps of the changed keys.
-func (r *Runtime) audited(memory map[string]json.RawMessage, change agent.ContextChange) json.RawMessage {
+func (s *Sessions) audited(memory map[string]json.RawMessage, change agent.ContextChange) json.RawMessage {
 	kept := map[string]json.RawMessage{}
 	for _, key := range slices.AppendSeq(slices.Clone(change.Delete), maps.Keys(change.Set)) {
 		if value, has := memory[key]; has {
 			kept[key] = value
 		}
 	}
-	masked, _ := r.Rules().JSON(agent.Encoded(kept))
+	masked, _ := s.rules().JSON(agent.Encoded(kept))
 	if err := json.Unmarshal(masked, &kept); err != nil {
-		return audittrail.Brief(masked, 0)
+		return trail.Brief(masked, 0)
 	}
 	room := auditedValues
 	for _, key := range slices.Sorted(maps.Keys(kept)) {
-		brief := audittrail.Brief(kept[key], auditedValue)
+		brief := trail.Brief(kept[key], auditedValue)
 		if room -= len(key) + len(brief); room < 0 {
 			delete(kept, key)
 			continue
@@ -277,40 +308,8 @@ func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent
 }
 
 // History returns a page of the session's records.
-func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
-	return r.env.Store.History(ctx, id, q)
-}
-
-// Responds reports whether the session's next call of the method, without arguments and without a contract, would be
-// answered without a model request, and by what: a setter or a stored program. It decides as the call itself would. A
-// context key with the method's name answers nothing; it is only named if no program answers, because a program could
-// find its value there.
-func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
-	s, err := r.env.Store.Session(ctx, sessionID)
-	if err != nil {
-		return Introspection{}, err
-	}
-	if err := agent.CheckStoredName("method", method); err != nil {
-		return Introspection{}, err
-	}
-	via := func(v string, responds bool) (Introspection, error) {
-		return Introspection{Responds: responds, Via: &v}, nil
-	}
-	if call.SetterKey(method) != "" {
-		return via("setter", true)
-	}
-	next, err := r.newCall(CallRequest{SessionID: sessionID, Role: s.Role, Method: method, Owner: s.Owner},
-		s).choose(ctx)
-	if err != nil {
-		return Introspection{}, err
-	}
-	if next.answersStored() {
-		return via("artifact", true)
-	}
-	if _, ok := next.Memory[method]; ok {
-		return via("context", false)
-	}
-	return Introspection{}, nil
+func (s *Sessions) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
+	return s.env.Store.History(ctx, id, q)
 }
 
 // shownContext returns a stored context as clients see it, with the session's records added.
@@ -319,4 +318,12 @@ func shownContext(stored map[string]json.RawMessage, records json.RawMessage) ma
 	maps.Copy(shown, stored)
 	shown[attempt.HistoryKey] = records
 	return shown
+}
+
+// Size returns the size of a context as it counts towards the limit, in bytes.
+func Size(memory map[string]json.RawMessage) (size int) {
+	for k, v := range memory {
+		size += len(k) + len(v) + 4
+	}
+	return size
 }
