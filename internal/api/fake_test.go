@@ -36,6 +36,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
@@ -656,7 +657,7 @@ func (f *fake) RunExamples(context.Context, operator.ExampleQuery) (operator.Exa
 
 func (f *fake) Try(context.Context, operator.TryRequest) (operator.TryReport, error) {
 	return operator.TryReport{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5")},
-		Fixtures: operator.FixtureSummary{Changed: []runtime.ChangedFixture{}}}, f.note("Try")
+		Fixtures: operator.FixtureSummary{Changed: []verify.ChangedFixture{}}}, f.note("Try")
 }
 
 func (f *fake) BrokenExamples(context.Context, string, string, string) ([]string, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
+	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/correct"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/judge"
@@ -236,6 +237,15 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 		change.ErrorType, change.Reason = a.outcome.ErrorType, agent.Clip(a.Mask(a.outcome.ErrorMessage), 400)
 	}
 	return change
+}
+
+// callerOf returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
+// nested call, and for an owner whom the generation already knows.
+func callerOf(c *call.Call, g *agent.Generation) string {
+	if c.Depth > 0 || g.KnowsCaller(c.Owner) {
+		return ""
+	}
+	return c.Owner
 }
 
 // heldMeanwhile reports whether a person took control of the artifact after the call read it: by a quarantine, a pin, a

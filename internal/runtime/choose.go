@@ -51,9 +51,3 @@ func (s selected) of(a *agent.Artifact) selected {
 	s.Artifact, s.Decision = a, selection.Select(s.Input(a))
 	return s
 }
-
-// Reselect repeats Select for a past call, with the runtime's knowledge of programs.
-func (r *Runtime) Reselect(in selection.Input) selection.Decision {
-	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.env.AllowImport, r.env.Facts.IgnoresArgs, r.env.Intact.Has
-	return selection.Select(in)
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
+	"github.com/recurgentd/recurgentd/internal/runtime/lifecycle"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -45,7 +46,9 @@ func (a *answered) notice() noticed {
 		n.weak = evolve.Weak(a.outcome.Value, a.Terms.Deliverable(), a.Policy.WeakSuccess)
 	}
 	n.correction = a.corrects(n.weak)
-	n.state, n.decision = a.lifecycle()
+	n.state, n.decision = lifecycle.Of(&lifecycle.Answer{Artifact: a.Artifact, Policy: a.Policy, Session: a.Session.ID,
+		Generation: a.generation, Stored: a.source == agent.SourcePersisted, Adopts: a.adopting != nil,
+		OK: a.outcome.OK(), Changes: a.changes})
 	return n
 }
 
@@ -118,7 +121,7 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 	commit := &kept.commit
 	*commit = store.CallCommit{SessionID: a.Session.ID, Record: a.record(took), Context: a.context,
 		Artifacts: a.changes,
-		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.open.key, Fence: a.Fence,
+		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.open.key.Stored(), Fence: a.Fence,
 		Ordered: a.open.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.valueLost && a.outcome.OK() {

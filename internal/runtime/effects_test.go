@@ -23,6 +23,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 )
 
 // An outside has two hosts that count their requests, and a client that reaches both. A connection grants methods on
@@ -432,11 +433,11 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	call("m")
 	before := len(x.requests())
 	a := operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: ptr(example("ex_1", `"done"`))})
-	got := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: a.Current()})
+	got := r.RunDry(t.Context(), verify.DryRun{Role: "r", Method: "m", Artifact: a, Generation: a.Current()})
 	if got.OK() || !strings.Contains(got.ErrorMessage, "proof, try and replay") {
 		t.Errorf("a try: %+v", got)
 	}
-	for _, res := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a,
+	for _, res := range r.CheckExamples(t.Context(), verify.DryRun{Role: "r", Method: "m", Artifact: a,
 		Generation: a.Current()}) {
 		if res.Result != proof.ExampleSkipped {
 			t.Errorf("an example that writes: %+v", res)

@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 )
 
 // Results of examples and fixtures, without anything being kept. An example proves nothing while a source is down, or
@@ -63,7 +64,7 @@ func TestDryRuns(t *testing.T) {
 	a := operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Examples: &examples})
 	g := &agent.Generation{ID: "gen-2", Code: "new", CodeChecksum: agent.Checksum("new")}
 	got := map[string]string{}
-	for _, x := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: g}) {
+	for _, x := range r.CheckExamples(t.Context(), verify.DryRun{Role: "r", Method: "m", Artifact: a, Generation: g}) {
 		got[x.ID] = x.Result + " " + string(x.Got) + x.ErrorType
 	}
 	want := map[string]string{"ex_1": "passed 1", "ex_2": "skipped unavailable", "ex_3": "skipped denied",
@@ -78,7 +79,7 @@ func TestDryRuns(t *testing.T) {
 		t.Errorf("%d results, want %d", len(got), len(want))
 	}
 
-	same, changed := r.CompareFixtures(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: g})
+	same, changed := r.CompareFixtures(t.Context(), verify.DryRun{Role: "r", Method: "m", Artifact: a, Generation: g})
 	errors := []string{}
 	for _, ch := range changed {
 		errors = append(errors, string(ch.Was)+" "+string(ch.Now)+ch.Error)
@@ -86,12 +87,12 @@ func TestDryRuns(t *testing.T) {
 	if same != 2 || strings.Join(errors, ",") != "1 unavailable,1 denied,1 execution,1 none" {
 		t.Errorf("%d are answered the same, changed %q", same, errors)
 	}
-	if same, changed := r.CompareFixtures(t.Context(), DryRun{Generation: g}); same != 0 || changed == nil {
+	if same, changed := r.CompareFixtures(t.Context(), verify.DryRun{Generation: g}); same != 0 || changed == nil {
 		t.Errorf("without an artifact: %d, %v", same, changed)
 	}
 
 	records := len(historyOf(t, r, id))
-	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Args: texts("9"),
+	if o := r.RunDry(t.Context(), verify.DryRun{Role: "r", Method: "m", Generation: g, Args: texts("9"),
 		Context: json.RawMessage(`{"k":5}`), Owner: "ada", NoFetch: true}); string(o.Value) != "5" ||
 		o.ToolRole != "r" {
 		t.Errorf("a dry run: %+v", o)
@@ -100,11 +101,11 @@ func TestDryRuns(t *testing.T) {
 	if q := runs[len(runs)-1]; q.Owner.Name != "ada" || !q.NoFetch || q.Recorded != nil {
 		t.Errorf("it ran as %+v", q)
 	}
-	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g,
+	if o := r.RunDry(t.Context(), verify.DryRun{Role: "r", Method: "m", Generation: g,
 		Context: json.RawMessage("[]")}); o.ErrorType != agent.ErrInvalidInput {
 		t.Errorf("a context that is no object: %+v", o)
 	}
-	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g,
+	if o := r.RunDry(t.Context(), verify.DryRun{Role: "r", Method: "m", Generation: g,
 		Args: texts("8")}); o.ErrorType != "none" || !o.Authored {
 		t.Errorf("an error of the program's own: %+v", o)
 	}

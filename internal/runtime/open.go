@@ -9,6 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/contract"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/keys"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -20,11 +22,11 @@ type opened struct {
 
 	r *Runtime
 
-	key     *store.Idempotent // nil if there is none
-	shared  *sharedKey        // nil unless other replicas may receive the same key
-	place   turns.Place       // in the session's queue
-	hasTurn bool              // holds the session's turn; used only by the goroutine that runs the call
-	held    store.Bytes       // reserved in its owner's shares; guarded like hasTurn
+	key        *keys.Claim // nil if the call has no idempotency key
+	registered bool        // as running
+	place      turns.Place // in the session's queue
+	hasTurn    bool        // holds the session's turn; used only by the goroutine that runs the call
+	held       store.Bytes // reserved in its owner's shares; guarded like hasTurn
 
 	unattended bool // no client waits for the answer
 }
@@ -35,8 +37,14 @@ type opened struct {
 // registry of running calls.
 func (r *Runtime) open(ctx context.Context,
 	q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
-	// The steps that can reject the request come first, and those that have to be undone last. Each later failure
-	// undoes the earlier steps in reverse.
+	// The steps that can reject the request come first, and those that have to be undone last. close undoes what was
+	// done until then.
+	defer func() {
+		if c != nil && (err != nil || replay.Replayed) {
+			c.close()
+			c = nil
+		}
+	}()
 	if err := r.env.Options.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
@@ -55,36 +63,32 @@ func (r *Runtime) open(ctx context.Context,
 	}
 	if !q.Ephemeral {
 		if c.Fence, err = r.Own(ctx, session.ID); err != nil {
-			return nil, nil, CallResult{}, err
+			return nil, c, CallResult{}, err
 		}
 	}
 	if q.IdempotencyKey != "" {
-		c.key = &store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.ID}
-		if replay, err := r.claimKey(ctx, c, q.Ephemeral); err != nil || replay.Replayed {
-			r.Disown(session.ID, c.Fence)
-			return nil, nil, replay, err
+		key := store.Idempotent{Key: q.IdempotencyKey, BodyHash: q.BodyHash, CallID: c.ID}
+		var was *store.Idempotent
+		if c.key, was, err = r.keys.Claim(ctx, key, q.Ephemeral && r.env.Owners != nil); err != nil {
+			return nil, c, CallResult{}, err
+		}
+		if was != nil {
+			return nil, c, replayed(was), nil
 		}
 	}
 	// Reserve room before the call becomes visible: a call that runs must be able to leave a record.
 	if err := c.enterRoom(ctx); err != nil {
-		r.releaseKey(c)
-		r.Disown(session.ID, c.Fence)
-		return nil, nil, CallResult{}, err
+		return nil, c, CallResult{}, err
 	}
 	c.Life.Begin(ctx, cmp.Or(q.Timeout, r.env.CallTimeout))
 	c.Life.Stays = &c.Tree.Written
-	if err := r.begin(&c.Life, c, q.Ephemeral); err != nil {
-		c.Life.Cancel(nil)
-		c.leaveRoom()
-		r.releaseKey(c)
-		r.Disown(session.ID, c.Fence)
-		return nil, nil, CallResult{}, err
+	if err := c.begin(&c.Life, q.Ephemeral); err != nil {
+		return nil, c, CallResult{}, err
 	}
 	c.Life.Begun = true
 	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
 	if c.place, err = r.Sessions.Queue.Join(session.ID, r.env.MaxQueue); err != nil {
-		c.close()
-		return nil, nil, CallResult{}, err
+		return nil, c, CallResult{}, err
 	}
 	if q.Follow != nil {
 		q.Follow(&c.Progress)
@@ -92,7 +96,9 @@ func (r *Runtime) open(ctx context.Context,
 	if c.place.Ahead > 0 {
 		c.Progress.Add(progress.Queued, map[string]any{"ahead": c.place.Ahead})
 	}
-	c.watchKey()
+	if life := &c.Life; c.key != nil { // a call without a key does not pay for a function
+		c.key.Watch(func() { life.Cancel(interrupt.ErrShutdown) })
+	}
 	c.BeginSpan(q.TraceParent, nil)
 	return &c.Life, c, CallResult{}, nil
 }
@@ -107,12 +113,14 @@ func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.S
 	return r.newCall(q, session), nil
 }
 
-// close releases everything that open acquired, except the place in the queue.
+// close releases everything that open has acquired so far, except the place in the queue.
 func (c *opened) close() {
 	c.Life.Cancel(nil)
 	c.leaveRoom()
-	c.r.Calls.Leave(&c.Call)
-	c.r.releaseKey(c)
+	if c.registered {
+		c.r.Calls.Leave(&c.Call)
+	}
+	c.key.Release()
 	c.r.Disown(c.Session.ID, c.Fence)
 }
 
@@ -140,15 +148,16 @@ const sessionLimit = 30 * time.Second
 
 // begin registers the call as running and stores its session if it is new. The session is stored even if the call ends
 // meanwhile, by a cancellation or at its deadline. Such a call is recorded as one that never started.
-func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err error) {
-	if err := r.Enter(&c.Call); err != nil || !newSession {
+func (c *opened) begin(ctx context.Context, newSession bool) (err error) {
+	if err := c.r.Enter(&c.Call); err != nil {
 		return err
+	}
+	if c.registered = true; !newSession {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionLimit)
 	defer cancel()
-	if c.Fence, err = r.Sessions.Create(ctx, c.Session); err != nil {
-		r.Calls.Leave(&c.Call)
-	}
+	c.Fence, err = c.r.Sessions.Create(ctx, c.Session)
 	return err
 }
 

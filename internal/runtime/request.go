@@ -2,19 +2,20 @@ package runtime
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
+	"github.com/recurgentd/recurgentd/internal/runtime/keys"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/running"
+	"github.com/recurgentd/recurgentd/internal/store"
 )
 
 // Errors of Call that mean that no call took place and nothing was recorded.
 var (
 	ErrDraining  = running.ErrDraining
-	ErrKeyReused = errors.New("the idempotency key was used with another request")
-	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
+	ErrKeyReused = keys.ErrReused
+	ErrKeyInUse  = keys.ErrInUse
 )
 
 // CallRequest is a client's request for a call.
@@ -94,6 +95,18 @@ type CallResult struct {
 	OK       bool
 	Replayed bool  // answered from an earlier call with the same idempotency key
 	Err      error // why an asynchronous call was not committed; then no other field is set
+}
+
+// replayed returns the stored answer of a call as a CallResult.
+func replayed(was *store.Idempotent) CallResult {
+	var reply struct {
+		TraceID string `json:"trace_id"`
+		Outcome struct {
+			OK bool `json:"ok"`
+		} `json:"outcome"`
+	}
+	_ = json.Unmarshal(was.Reply, &reply) // written by the daemon; if it fails, only headers are missing
+	return CallResult{Body: was.Reply, CallID: was.CallID, TraceID: reply.TraceID, OK: reply.Outcome.OK, Replayed: true}
 }
 
 // Introspection reports whether the daemon would answer a call of a method without a model request.

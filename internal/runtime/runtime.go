@@ -14,7 +14,6 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
@@ -23,11 +22,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/env"
 	"github.com/recurgentd/recurgentd/internal/runtime/forge"
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
+	"github.com/recurgentd/recurgentd/internal/runtime/keys"
 	"github.com/recurgentd/recurgentd/internal/runtime/policies"
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 	"github.com/recurgentd/recurgentd/internal/runtime/running"
 	"github.com/recurgentd/recurgentd/internal/runtime/sessions"
 	"github.com/recurgentd/recurgentd/internal/runtime/turns"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 )
 
 // Runtime runs calls. Its methods may be called concurrently.
@@ -37,6 +38,7 @@ type Runtime struct {
 	*policies.Policies
 	*sessions.Sessions
 	*running.Calls
+	*verify.Verifier
 
 	env      *env.Env // what calls use of the daemon
 	unfollow func()   // ends following the store; nil unless the store is shared
@@ -50,8 +52,7 @@ type Runtime struct {
 	life context.Context         // lifetime of asynchronous calls and flights, which outlive their clients
 	end  context.CancelCauseFunc // ends life
 
-	mu   sync.Mutex
-	keys map[string]bool // idempotency keys of running calls; guarded by mu
+	keys *keys.Keys
 }
 
 // New wires a Runtime and reads the policy. If Options.Shared is set, it starts following the store, so Stop must be
@@ -65,10 +66,11 @@ func New(ctx context.Context, o env.Options) (*Runtime, error) {
 		return nil, err
 	}
 	e := &env.Env{Options: o, Store: held, Level: o.Sandbox.Status().Level}
-	r := &Runtime{env: e, Calls: running.New(), keys: map[string]bool{}}
+	r := &Runtime{env: e, Calls: running.New(), keys: keys.New(held)}
 	if r.Policies, err = policies.Read(ctx, e); err != nil {
 		return nil, err
 	}
+	r.Verifier = verify.New(e, r.Policies, nester{r})
 	r.Sessions = sessions.New(e, r.Calls, r.Rules)
 	r.life, r.end = context.WithCancelCause(context.Background())
 	r.forges = forge.New(r.life)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -116,7 +116,7 @@ func (o *Operator) eachMethod(ctx context.Context, roles []string,
 func (o *Operator) broken(ctx context.Context, a *agent.Artifact, g *agent.Generation,
 	owner string) (ids []string, whole bool) {
 	ids = []string{}
-	for _, r := range o.calls.CheckExamples(ctx, runtime.DryRun{Role: a.Role, Method: a.MethodName, Owner: owner,
+	for _, r := range o.calls.CheckExamples(ctx, verify.DryRun{Role: a.Role, Method: a.MethodName, Owner: owner,
 		Artifact: a, Generation: g}) {
 		if r.Result == proof.ExampleFailed {
 			ids = append(ids, r.ID)

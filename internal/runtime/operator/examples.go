@@ -11,9 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 	"github.com/recurgentd/recurgentd/internal/contract"
-	"github.com/recurgentd/recurgentd/internal/runtime"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -270,7 +270,7 @@ func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun,
 	if err := checkExamples(q.Method, q.Examples, o.takes(ctx, q.Role, q.Method)); err != nil {
 		return run, err
 	}
-	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
+	p, err := o.program(ctx, verify.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
 	if err != nil {
 		return run, err
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime"
+	"github.com/recurgentd/recurgentd/internal/runtime/verify"
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
@@ -36,15 +36,15 @@ type ExampleSummary struct {
 
 // FixtureSummary counts the recorded answers that stay the same, and lists those that would change.
 type FixtureSummary struct {
-	Same    int                      `json:"same"`
-	Changed []runtime.ChangedFixture `json:"changed"`
+	Same    int                     `json:"same"`
+	Changed []verify.ChangedFixture `json:"changed"`
 }
 
 // Try runs a program on the given input, on the method's examples, and on the fixtures of the current program. It
 // stores and counts nothing. Nested calls run current programs without a commit, and never forge. Writes are denied.
 func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 	var report TryReport
-	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
+	p, err := o.program(ctx, verify.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
 	if err != nil {
 		return report, err
 	}
@@ -58,7 +58,7 @@ func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 }
 
 // program sets the program of a dry run: the given code after the gate, or a stored generation.
-func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, code string) (runtime.DryRun, error) {
+func (o *Operator) program(ctx context.Context, p verify.DryRun, generation, code string) (verify.DryRun, error) {
 	err := agent.Names(&p.Role, &p.Method)
 	if err == nil {
 		p.Kwargs, err = agent.KeywordArguments(p.Kwargs)

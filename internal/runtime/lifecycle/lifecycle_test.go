@@ -1,7 +1,6 @@
-package runtime
+package lifecycle
 
 import (
-	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
-	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection/selectiontest"
 )
@@ -18,7 +15,7 @@ import (
 // The lifecycle's edges as docs/concepts.md lists them, as lifecycle.go holds them, and as artifacts follow them.
 func TestLifecycleIsAsDrawn(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/concepts.md")
+	text, err := os.ReadFile("../../../docs/concepts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,22 +61,19 @@ func moved(t *testing.T, e transition) string {
 	g := *a.Generations[0]
 	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
 	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
-	c := &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Policy: &p,
-		Session: agent.Session{ID: "two"}}, Artifact: a}}},
-		source: agent.SourcePersisted, generation: "gen-1"}
-	c.outcome = agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
+	c := &Answer{Policy: &p, Session: "two", Artifact: a, Stored: true, Generation: "gen-1", OK: true}
 	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK,
 		SessionID: "two"}
 	switch e.event {
 	case onFailing:
-		c.outcome, change.Result = agent.Failed(agent.ErrExecution, "boom"), agent.ClassIntrinsic
+		c.OK, change.Result = false, agent.ClassIntrinsic
 	case onPromotion:
 		change = agent.ArtifactChange{Role: "r", MethodName: "m", At: at, State: agent.StateDurable}
 		return a.Apply(change).LifecycleState
 	}
-	c.changes = []agent.ArtifactChange{change}
-	c.lifecycle()
-	return a.Apply(c.changes[0]).LifecycleState
+	c.Changes = []agent.ArtifactChange{change}
+	Of(c)
+	return a.Apply(c.Changes[0]).LifecycleState
 }
 
 // The gates of solver_promotion_v1, each at its edge.
@@ -188,11 +182,8 @@ func TestLifecycleOfAnswers(t *testing.T) {
 		return []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Unix(1, 0), ResultOf: id,
 			Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}
 	}
-	answer := func(a *agent.Artifact, generation string, changes []agent.ArtifactChange) *answered {
-		return &answered{selected: selected{Against: proof.Against{Selection: call.Selection{Call: &call.Call{Policy: &p,
-			Session: agent.Session{ID: "s"}}, Artifact: a}}},
-			source: agent.SourcePersisted, generation: generation, changes: changes,
-			outcome: agent.Failed(agent.ErrExecution, "boom")}
+	answer := func(a *agent.Artifact, generation string, changes []agent.ArtifactChange) *Answer {
+		return &Answer{Policy: &p, Session: "s", Artifact: a, Stored: true, Generation: generation, Changes: changes}
 	}
 	of := func(state string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = state } }
 	two := func() *agent.Artifact {
@@ -202,29 +193,29 @@ func TestLifecycleOfAnswers(t *testing.T) {
 	}
 	for _, id := range []string{"gen-2", ""} { // "" is the current one
 		c := answer(two(), "gen-2", failing(id))
-		if state, decision := c.lifecycle(); state != agent.StateDegraded || decision != decideDemote ||
-			c.changes[0].State != agent.StateDegraded {
-			t.Errorf("of %q: %s, %s, change to %q", id, state, decision, c.changes[0].State)
+		if state, decision := Of(c); state != agent.StateDegraded || decision != decideDemote ||
+			c.Changes[0].State != agent.StateDegraded {
+			t.Errorf("of %q: %s, %s, change to %q", id, state, decision, c.Changes[0].State)
 		}
 	}
 	c := answer(two(), "gen-1", failing("gen-2"))
-	if state, decision := c.lifecycle(); state != agent.StateProbation || decision != decideHold ||
-		c.changes[0].State != agent.StateDegraded {
-		t.Errorf("another generation answered: %s, %s, change to %q", state, decision, c.changes[0].State)
+	if state, decision := Of(c); state != agent.StateProbation || decision != decideHold ||
+		c.Changes[0].State != agent.StateDegraded {
+		t.Errorf("another generation answered: %s, %s, change to %q", state, decision, c.Changes[0].State)
 	}
 	c = answer(two(), "gen-2", failing("gen-2"))
-	c.changes[0].Result = agent.ClassAdaptive
-	if state, _ := c.lifecycle(); state != agent.StateDegraded {
+	c.Changes[0].Result = agent.ClassAdaptive
+	if state, _ := Of(c); state != agent.StateDegraded {
 		t.Errorf("after adaptive failures: %s", state)
 	}
 	c = answer(two(), "gen-2", failing("gen-2"))
-	c.changes[0].Result = agent.ClassExtrinsic
-	if state, decision := c.lifecycle(); state != agent.StateDurable || decision != decideHold {
+	c.Changes[0].Result = agent.ClassExtrinsic
+	if state, decision := Of(c); state != agent.StateDurable || decision != decideHold {
 		t.Errorf("after an outage: %s, %s", state, decision)
 	}
 	p.Promotion.Shadow = false
 	c = answer(two(), "gen-2", failing("gen-2"))
-	if state, _ := c.lifecycle(); state != agent.StateDurable || c.changes[0].State != "" {
+	if state, _ := Of(c); state != agent.StateDurable || c.Changes[0].State != "" {
 		t.Errorf("without gates: %s", state)
 	}
 	if got := selection.StateRank(agent.StateDurable)*100 + selection.StateRank(agent.StateProbation)*10 +

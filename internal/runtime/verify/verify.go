@@ -1,4 +1,6 @@
-package runtime
+// Package verify shows what stored programs do without making a call: which program would answer, what it answers to an
+// input, and whether it holds examples and earlier answers. Nothing is kept or counted.
+package verify
 
 import (
 	"context"
@@ -7,9 +9,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/env"
+	"github.com/recurgentd/recurgentd/internal/runtime/policies"
 	"github.com/recurgentd/recurgentd/internal/runtime/proof"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
+
+// A Verifier verifies the programs of a namespace. Its methods may be called concurrently.
+type Verifier struct {
+	env      *env.Env
+	policies *policies.Policies
+	nester   attempt.Nester
+}
+
+// New returns a Verifier. nester answers the calls that programs make in dry runs.
+func New(e *env.Env, p *policies.Policies, nester attempt.Nester) *Verifier {
+	return &Verifier{e, p, nester}
+}
 
 // A DryRun describes a program to run without consequences, and its input.
 type DryRun struct {
@@ -23,18 +39,18 @@ type DryRun struct {
 	NoFetch      bool
 }
 
-// selection returns the pseudo-call under which dry runs run.
-func (r *Runtime) selection(p DryRun) *selected {
-	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
-		agent.Session{Role: p.Role})
-	return &selected{Against: proof.Against{Selection: call.Selection{Call: &c.Call, Artifact: p.Artifact},
-		Nester: nester{r}},
-		r: r}
+// input returns the input of the dry run, with what the program is held to. No call takes place.
+func (v *Verifier) input(p DryRun) *proof.Against {
+	in := &call.Call{Env: v.env, Policy: v.policies.PolicyInForce(), Rules: v.policies.Rules(),
+		Session: agent.Session{Role: p.Role}, Speaker: agent.SpeakerUser, Owner: p.Owner, Role: p.Role,
+		Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Started: v.env.Now()}
+	in.InitRoot(v.env.CallTimeout)
+	return &proof.Against{Selection: call.Selection{Call: in, Artifact: p.Artifact}, Nester: v.nester}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.
-func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
-	s := r.selection(p)
+func (v *Verifier) RunDry(ctx context.Context, p DryRun) agent.Outcome {
+	s := v.input(p)
 	a, ok := s.DryRun(ctx, p.Generation, proof.Dry{ID: s.ID, CallID: s.ID, Args: s.Args, Kwargs: s.Kwargs,
 		Context: p.Context, Denied: p.NoFetch})
 	if !ok {
@@ -45,8 +61,8 @@ func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 
 // CheckExamples runs the program on the artifact's active examples. With NoFetch, a live example counts as skipped if
 // the program tries to fetch.
-func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []proof.ExampleResult {
-	s := r.selection(p)
+func (v *Verifier) CheckExamples(ctx context.Context, p DryRun) []proof.ExampleResult {
+	s := v.input(p)
 	out := []proof.ExampleResult{}
 	for _, x := range p.Artifact.ActiveExamples() {
 		out = append(out, s.RunExample(ctx, p.Generation, &x, proof.Conditions{Denied: p.NoFetch}))
@@ -63,8 +79,8 @@ type ChangedFixture struct {
 }
 
 // CompareFixtures runs the program on the fixtures of the current generation. Fixtures that prove nothing are left out.
-func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, changed []ChangedFixture) {
-	s, changed := r.selection(p), []ChangedFixture{}
+func (v *Verifier) CompareFixtures(ctx context.Context, p DryRun) (same int, changed []ChangedFixture) {
+	s, changed := v.input(p), []ChangedFixture{}
 	if p.Artifact == nil || p.Artifact.Current() == nil {
 		return 0, changed
 	}
@@ -82,7 +98,8 @@ func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, chan
 }
 
 // RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
-func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
-	return &attempt.Host{For: &call.Call{Env: r.env, Policy: r.PolicyInForce(), Rules: r.Rules(), Session: s},
+func (v *Verifier) RecordedHost(s agent.Session) sandbox.Host {
+	return &attempt.Host{For: &call.Call{Env: v.env, Policy: v.policies.PolicyInForce(), Rules: v.policies.Rules(),
+		Session: s},
 		Recorded: true}
 }

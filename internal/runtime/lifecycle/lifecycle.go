@@ -1,10 +1,11 @@
-package runtime
+// Package lifecycle decides which state generations have after an answer: candidate, probation, durable or degraded.
+// Its edges are those that docs/concepts.md draws. It reads nothing and keeps nothing.
+package lifecycle
 
 import (
 	"slices"
 
 	"github.com/recurgentd/recurgentd/internal/agent"
-	"github.com/recurgentd/recurgentd/internal/runtime/call"
 	"github.com/recurgentd/recurgentd/internal/runtime/selection"
 )
 
@@ -52,17 +53,29 @@ func after(state, event string) string {
 	return state
 }
 
-// lifecycle returns the state of the program that answered and the decision of the gates. It adds the transitions of
+// An Answer is what the lifecycle of generations depends on: a call's answer, and what it changes in its artifact.
+type Answer struct {
+	Artifact   *agent.Artifact // as the call read it; nil if none was stored
+	Policy     *agent.Policy
+	Session    string
+	Generation string // ID of the generation that answered; "" if none did
+	Stored     bool   // it was stored before the call
+	Adopts     bool   // the call adopts a candidate
+	OK         bool
+	Changes    []agent.ArtifactChange
+}
+
+// Of returns the state of the program that answered and the decision of the gates. It adds the transitions of
 // generations to the call's changes.
-func (a *answered) lifecycle() (state, decision string) {
+func Of(a *Answer) (state, decision string) {
 	if state, decision = a.demote(); state != "" {
 		return state, decision
 	}
 	g := a.storedProgram()
 	switch {
-	case a.adopting != nil:
+	case a.Adopts:
 		state = after("", onAdopted)
-		if a.outcome.OK() {
+		if a.OK {
 			state = after(state, onFirstOK)
 		}
 		return state, ""
@@ -75,30 +88,21 @@ func (a *answered) lifecycle() (state, decision string) {
 }
 
 // storedProgram returns the stored generation that answered, or nil.
-func (a *answered) storedProgram() *agent.Generation {
-	if a.Artifact == nil || a.source != agent.SourcePersisted {
+func (a *Answer) storedProgram() *agent.Generation {
+	if a.Artifact == nil || !a.Stored {
 		return nil
 	}
-	return a.Artifact.Find(a.generation)
-}
-
-// callerOf returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
-// nested call, and for an owner whom the generation already knows.
-func callerOf(c *call.Call, g *agent.Generation) string {
-	if c.Depth > 0 || g.KnowsCaller(c.Owner) {
-		return ""
-	}
-	return c.Owner
+	return a.Artifact.Find(a.Generation)
 }
 
 // demote degrades the stored generations that this call's failures cause to be degraded. It returns the new state of
 // the generation that answered, or "" if that one is not degraded. The artifact is copied only for failing calls.
-func (a *answered) demote() (state, decision string) {
+func (a *Answer) demote() (state, decision string) {
 	if a.Artifact == nil || !a.gated() {
 		return "", ""
 	}
-	for i := range a.changes {
-		change := &a.changes[i]
+	for i := range a.Changes {
+		change := &a.Changes[i]
 		if change.Generation != nil || change.Result != agent.ClassIntrinsic && change.Result != agent.ClassAdaptive {
 			continue
 		}
@@ -114,7 +118,7 @@ func (a *answered) demote() (state, decision string) {
 		if next != a.Artifact.StateOf(was) {
 			change.State = next
 		}
-		if id == a.generation {
+		if id == a.Generation {
 			state, decision = next, decideDemote
 		}
 	}
@@ -122,12 +126,12 @@ func (a *answered) demote() (state, decision string) {
 }
 
 // gated reports whether the promotion gates decide about generations, in effect or in shadow mode.
-func (a *answered) gated() bool { return a.Policy.Promotion.Shadow || a.Policy.Promotion.Enforce }
+func (a *Answer) gated() bool { return a.Policy.Promotion.Shadow || a.Policy.Promotion.Enforce }
 
 // promote promotes the generation that answered, if its first ok value or the gates allow it.
-func (a *answered) promote(g *agent.Generation) (state, decision string) {
+func (a *Answer) promote(g *agent.Generation) (state, decision string) {
 	state = a.Artifact.StateOf(g)
-	if !a.outcome.OK() || len(a.changes) == 0 {
+	if !a.OK || len(a.Changes) == 0 {
 		return state, decideHold
 	}
 	next := state
@@ -135,9 +139,9 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	case agent.StateCandidate:
 		next = after(state, onFirstOK) // the store itself makes this transition when it counts the call
 	case agent.StateProbation, agent.StateDegraded:
-		if a.gated() && g.ID == a.Artifact.CurrentID && promotable(a.Artifact, a.Session.ID, a.Policy) {
+		if a.gated() && g.ID == a.Artifact.CurrentID && promotable(a.Artifact, a.Session, a.Policy) {
 			next = after(state, onGates)
-			a.changes[len(a.changes)-1].State = next
+			a.Changes[len(a.Changes)-1].State = next
 		}
 	}
 	if next == state {
