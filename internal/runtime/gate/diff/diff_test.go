@@ -131,6 +131,8 @@ func difference(got, want result) string {
 		return fmt.Sprintf("got the panic %q in line %d\nnatively in %d", got.Panic, got.Line, want.Line)
 	case got.Error != want.Error || got.Type != want.Type:
 		return fmt.Sprintf("got error %q (%s)\nnatively %q (%s)", got.Error, got.Type, want.Error, want.Type)
+	case lost(got, want):
+		return ""
 	case got.Encode != want.Encode:
 		return fmt.Sprintf("got encoding error %q\nnatively %q", got.Encode, want.Encode)
 	case !sameJSON(got.Value, want.Value):
@@ -139,6 +141,12 @@ func difference(got, want result) string {
 		return fmt.Sprintf("got context %s\nnatively %s", got.Context, want.Context)
 	}
 	return ""
+}
+
+// lost reports whether the call is refused here because a value would lose all that it holds: natively it is {}.
+func lost(got, want result) bool {
+	return strings.HasSuffix(got.Encode, "all that it holds would be lost") && want.Encode == "" && want.Panic == "" &&
+		want.Error == "" && bytes.Contains(want.Value, []byte("{}"))
 }
 
 func sameJSON(a, b json.RawMessage) bool {

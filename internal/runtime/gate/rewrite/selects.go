@@ -21,6 +21,12 @@ func (w *writer) inOrder(s *ast.SelectStmt) ast.Stmt {
 		return nil
 	}
 	before := w.evaluated(cases)
+	for _, c := range cases {
+		if send, ok := c.Comm.(*ast.SendStmt); ok {
+			// where a select of several cases panics if the channel is closed
+			c.Case, c.Colon, send.Arrow = s.Select, s.Select, s.Select
+		}
+	}
 	var out *ast.SelectStmt
 	for i := len(cases) - 1; i >= 0; i-- {
 		if out != nil {

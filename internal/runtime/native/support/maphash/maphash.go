@@ -58,6 +58,11 @@ func (h *Hash) Seed() Seed {
 // Reset discards the data written and keeps the seed.
 func (h *Hash) Reset() {
 	h.ready()
+	h.begin()
+}
+
+// begin begins anew with the seed as it is.
+func (h *Hash) begin() {
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], h.seed.s)
 	h.state = offset
@@ -123,10 +128,10 @@ func String(seed Seed, s string) uint64 {
 
 // Comparable returns the hash of a value. Equal values have equal hashes. It panics if the value cannot be compared.
 func Comparable[T comparable](seed Seed, v T) uint64 {
-	var h Hash
-	h.SetSeed(seed)
+	h := Hash{seed: seed} // as hash/maphash, it takes the zero value, too
+	h.begin()
 	h.addValue(v)
-	return h.Sum64()
+	return h.state
 }
 
 // WriteComparable adds a value to h. It panics if the value cannot be compared.
