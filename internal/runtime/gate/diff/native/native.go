@@ -48,9 +48,12 @@ const jobLimit = 20 * time.Second
 //go:embed driver.go.txt
 var driver string
 
-var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
+const internalError = "internal compiler error"
 
-// Run compiles generated programs into one binary, runs them, and returns their results in order. It is safe for
+var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: ` + internalError)
+
+// Run compiles generated programs into one binary, runs them, and returns their results in order. If the compiler fails
+// in a package that they import, the error says so (CompilerFails), and each can be run by itself. It is safe for
 // concurrent use.
 func Run(programs []generate.Program) ([]Result, error) {
 	dir, err := os.MkdirTemp("", "native")
@@ -60,15 +63,17 @@ func Run(programs []generate.Program) ([]Result, error) {
 	defer os.RemoveAll(dir)
 	kept := slices.Clone(programs)
 	for {
+		if len(kept) == 0 {
+			return slices.Repeat([]Result{{Name: Refused}}, len(programs)), nil
+		}
 		binary, err := build(dir, kept)
 		if err != nil {
-			m := compilerError.FindStringSubmatch(err.Error())
 			// Only internal compiler errors are expected. The program that causes one is left out, and the rest is
 			// built again.
-			if m == nil {
+			i, is := causes(err, len(kept))
+			if !is {
 				return nil, err
 			}
-			i, _ := strconv.Atoi(m[1])
 			kept = slices.Delete(kept, i, i+1)
 			continue
 		}
@@ -87,6 +92,19 @@ func Run(programs []generate.Program) ([]Result, error) {
 		}
 		return out, nil
 	}
+}
+
+// CompilerFails reports whether the compiler itself failed.
+func CompilerFails(err error) bool { return err != nil && strings.Contains(err.Error(), internalError) }
+
+// causes returns the place of the program on which the compiler itself failed, out of count. An error in a package that
+// the programs import has no place unless there is only one program.
+func causes(err error, count int) (place int, is bool) {
+	if m := compilerError.FindStringSubmatch(err.Error()); m != nil {
+		place, _ = strconv.Atoi(m[1])
+		return place, true
+	}
+	return 0, count == 1 && CompilerFails(err)
 }
 
 // build compiles programs as one package. It calls the compiler directly, because the import path "tool" of programs
