@@ -218,6 +218,23 @@ func TestEachForm(t *testing.T) {
 	}
 }
 
+// A program with a slip stays whole: a part of it that parses lacks what the rest declares.
+func TestBrokenProgramIsLeftWhole(t *testing.T) {
+	t.Parallel()
+	const run = "func Run(call *recurgent.Call) (any, error) {\n\treturn join(\"a\"), nil\n}\n"
+	for name, declared := range map[string]string{
+		"a variable": "var join = map[string]func(a string) string{\n\t\"+\": func(a string) string { return a }\n}[\"+\"]\n\n",
+		"a group":    "var (\n\tjoin = pick([]string{\n\t\t\"a\"\n\t})\n)\n\n",
+		"a function": "func join(a string) any { return []string{\n\ta\n} }\n\n",
+	} {
+		code := "package tool\n\nimport \"recurgent\"\n\n" + declared + run
+		got, err := reply.Program(message(args(code)))
+		if err != nil || !sameProgram(got.Code, code) {
+			t.Errorf("%s: %v:\n%s", name, err, got.Code)
+		}
+	}
+}
+
 // Servers take a whole answer for thoughts if the model began without thinking, or called the tool within its thoughts.
 // The answer counts if it is unambiguous, and is requested again otherwise.
 func TestStranded(t *testing.T) {

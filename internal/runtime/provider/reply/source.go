@@ -251,18 +251,49 @@ func (f *finder) bare(s string) (candidate, bool) {
 	return out, out.rank > rankNone
 }
 
-// needs reports whether a program calls functions that are declared only in rest, the text that was cut off. Such a
-// program is incomplete.
+// needs reports whether a program uses what is declared only in rest, the text that was cut off. Such a program is
+// incomplete.
 func needs(code, rest string) bool {
-	names := namedFunctions().FindAllStringSubmatch(rest, 100)
+	var names []string
+	for _, g := range declaration().FindAllStringSubmatch(rest, 100) {
+		names = append(names, g[1]+g[2])
+	}
+	for _, g := range declarations().FindAllStringSubmatch(rest, 100) {
+		for _, name := range groupedName().FindAllStringSubmatch(g[1], 100) {
+			names = append(names, name[1])
+		}
+	}
 	if len(names) == 0 {
 		return false
 	}
-	own, calls := declared(code), used(code)
-	return slices.ContainsFunc(names, func(g []string) bool { return calls[g[1]] && !own[g[1]] })
+	lacks := unresolved(code)
+	return slices.ContainsFunc(names, func(name string) bool { return lacks[name] })
 }
 
-var namedFunctions = lazy.Regexp(`(?m)^func[ \t]+(\w+)[ \t]*[(\[]`)
+var (
+	declaration  = lazy.Regexp(`(?m)^(?:func[ \t]+(\w+)[ \t]*[(\[]|(?:var|const|type)[ \t]+(\w+))`)
+	declarations = lazy.Regexp(`(?ms)^(?:var|const|type)[ \t]*\((.*?)^\)`)
+	groupedName  = lazy.Regexp(`(?m)^[ \t]+(\w+)`)
+)
+
+// unresolved returns the names that a file uses and does not declare.
+func unresolved(code string) map[string]bool {
+	out := map[string]bool{}
+	if len(code) > maxSource || nesting(code) > maxBrackets {
+		return out
+	}
+	if !hasPackage().MatchString(code) {
+		code = "package tool;" + code
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", code, 0)
+	if err != nil {
+		return out
+	}
+	for _, id := range file.Unresolved {
+		out[id.Name] = true
+	}
+	return out
+}
 
 // firstError returns the offset at which a text stops being Go.
 func (f *finder) firstError(s string) int {
