@@ -652,8 +652,6 @@ func TestFixRefuses(t *testing.T) {
 			`call.State["n"] = 1; call.Session["n"] = 2; return call.State["n"], nil`), "undefined"},
 		"a write by a callback": {program("slices", "type s struct{ n, m int }",
 			`x := map[string]s{}; x["a"].n = slices.IndexFunc([]int{1}, func(int) bool { v := x["a"]; v.m = 1; x["a"] = v; return true }); return x["a"].m, nil`), "cannot assign"},
-		"a field in small letters": {program("encoding/json", "type page struct{ status string }",
-			`var p page; if err := json.Unmarshal([]byte("{}"), &p); err != nil { return nil, err }; return p.status, nil`), "never filled"},
 		"a table cut short": {program("",
 			"var romans = []string{\n\t\"M\",\n\t// ... the others in the same way\n\t\"I\",\n}", `return romans, nil`),
 			"left out"},

@@ -67,6 +67,8 @@ func (m *fixer) emptyOfType(e types.Error, path []ast.Node, _ []string) bool {
 		switch x.(type) {
 		case *ast.MapType, *ast.ArrayType, *ast.StructType:
 			return m.fix("an empty value has braces", m.after(x, "{}"))
+		case *ast.SelectorExpr, *ast.Ident, *ast.IndexExpr:
+			return m.emptyOfNamed(x)
 		}
 	}
 	return false
@@ -88,43 +90,6 @@ func (m *fixer) repeatedValue(_ types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	return m.fix("each variable has a value", m.after(as.Rhs[0], strings.Repeat(", "+m.text(as.Rhs[0]), len(as.Lhs)-1)))
-}
-
-// power rewrites x**2 as math.Pow(x, 2). Go reads it as x * (*2).
-func (m *fixer) power(_ types.Error, path []ast.Node, _ []string) bool {
-	star, ok := nearest[*ast.StarExpr](path, nil)
-	if !ok || !strings.Contains(m.src, "**") {
-		return false
-	}
-	n, ok := m.parents[star].(*ast.BinaryExpr)
-	if !ok || n.Op != token.MUL || n.Y != ast.Expr(star) || m.offset(star.Pos()) != m.offset(n.OpPos)+1 {
-		return false
-	}
-	base := n.X
-	if b, ok := base.(*ast.BinaryExpr); ok { // ** binds tighter than what stands before
-		base = b.Y
-	}
-	if u, ok := base.(*ast.UnaryExpr); ok {
-		base = u.X
-	}
-	switch base.(type) {
-	case *ast.StarExpr, *ast.BinaryExpr:
-		return false
-	}
-	outer, ok := m.parents[n].(*ast.BinaryExpr)
-	if _, again := outerOperand(outer, ok).(*ast.StarExpr); again || isWhole(m.Info.TypeOf(base)) {
-		return false // a power of a power goes from right to left, and one of integers is exact
-	}
-	return m.fix("** is math.Pow", edit{m.offset(base.Pos()), m.offset(n.End()),
-		"math.Pow(" + m.text(base) + ", " + m.text(star.X) + ")"})
-}
-
-// outerOperand returns the right operand of an expression that may be missing.
-func outerOperand(b *ast.BinaryExpr, ok bool) ast.Expr {
-	if !ok {
-		return nil
-	}
-	return b.Y
 }
 
 // uncalled calls methods and functions that stand in an operation without their parentheses, as in
@@ -192,8 +157,8 @@ func (m *fixer) foreignFunction(id *ast.Ident) bool {
 		return ok && m.fix("divmod is a function of the program", edits...)
 	case id.Name == "set" && len(c.Args) == 0:
 		return m.fix("a set is a map", m.replace(c, "map[any]bool{}"))
-	case id.Name == "sum" && len(c.Args) == 1:
-		return m.calledInstead(c, ofLists["sum"], c.Args)
+	case m.ofValues(c, plainName(id.Name)):
+		return true
 	case id.Name == "str" && len(c.Args) == 1 && isBasic(m.Info.TypeOf(c.Args[0]), types.Int):
 		return m.fix("str is strconv.Itoa", m.replace(id, "strconv.Itoa"))
 	case id.Name == "round" && len(c.Args) == 2:
@@ -203,6 +168,31 @@ func (m *fixer) foreignFunction(id *ast.Ident) bool {
 		name := map[string]string{"round": "math.Round", "abs": "math.Abs", "sqrt": "math.Sqrt", "floor": "math.Floor",
 			"ceil": "math.Ceil"}[id.Name]
 		return len(c.Args) == 1 && m.fix(id.Name+" is "+name, m.replace(id, name))
+	}
+	return false
+}
+
+// ofValues calls what Go has for a function of lists, maps or texts of another language.
+func (m *fixer) ofValues(c *ast.CallExpr, name string) bool {
+	if len(c.Args) == 0 || m.Info.TypeOf(c.Args[0]) == nil || len(m.edits) > 0 {
+		return false
+	}
+	x := m.text(c.Args[0])
+	switch of := m.Info.TypeOf(c.Args[0]).Underlying().(type) {
+	case *types.Slice:
+		if name == "sorted" && len(c.Args) == 1 && isKind(of.Elem(), types.IsOrdered) {
+			return m.fix("a sorted copy of a list", m.replace(c, "slices.Sorted(slices.Values("+x+"))"))
+		}
+		return m.calledInstead(c, ofLists[name], c.Args)
+	case *types.Map:
+		if name == "sorted" && len(c.Args) == 1 && isKind(of.Key(), types.IsOrdered) {
+			return m.fix("the sorted keys of a map", m.replace(c, "slices.Sorted(maps.Keys("+x+"))"))
+		}
+	case *types.Basic:
+		if (name == "contains" || name == "includes") && len(c.Args) == 2 && isString(of) {
+			return m.fix("a text contains another", m.replace(c.Fun, "strings.Contains"))
+		}
+		return isString(of) && m.calledInstead(c, ofTexts[name], c.Args)
 	}
 	return false
 }

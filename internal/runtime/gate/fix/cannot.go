@@ -34,7 +34,8 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 
 // otherValue repairs an expression that is another one than was meant, as its place shows.
 func (m *fixer) otherValue(x ast.Expr, to types.Type) bool {
-	return to != nil && m.orderResult(x, to) || m.droppedCharacter(x) || m.literalResult(x) || m.setBehind(x)
+	return to != nil && (m.orderResult(x, to) || m.listOfType(x, to)) || m.droppedCharacter(x) || m.literalResult(x) ||
+		m.setBehind(x)
 }
 
 // holdsFraction gives the type float64 to a variable that is set to a fraction.
@@ -46,7 +47,8 @@ func (m *fixer) holdsFraction(x ast.Expr) bool {
 
 // otherArguments repairs a call of a library whose arguments it does not take so.
 func (m *fixer) otherArguments(c *ast.CallExpr, x ast.Expr) bool {
-	return m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) || m.reversedOrder(c)
+	return m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) || m.reversedOrder(c) ||
+		m.subtracted(c) || m.joined(c, x) || m.contained(c)
 }
 
 // otherForm repairs a value that is of the right meaning in another form.
@@ -119,7 +121,7 @@ func (m *fixer) inferred(e types.Error, path []ast.Node, _ []string) bool {
 }
 
 // cannotConvert repairs T(x) of a JSON value, and a constant whose type does not match its place.
-func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
+func (m *fixer) cannotConvert(e types.Error, path []ast.Node, _ []string) bool {
 	if l, ok := path[0].(*ast.BasicLit); ok {
 		if b, operand := m.parents[l].(*ast.BinaryExpr); operand && m.uncalled(b) {
 			return true
@@ -133,7 +135,11 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 			return m.argsByName(p, l)
 		}
 	}
-	if m.countedBool(path) {
+	if c, ok := nearest[*ast.CaseClause](path, nil); ok && strings.Contains(e.Msg, "untyped bool value") &&
+		m.caseOf(c, path) || m.countedBool(path) {
+		return true
+	}
+	if c, ok := nearest[*ast.CallExpr](path, nil); ok && m.numberOfText(c) {
 		return true
 	}
 	c, ok := nearest(path, func(c *ast.CallExpr) bool {
@@ -170,7 +176,10 @@ func (m *fixer) cannotRange(_ types.Error, path []ast.Node, _ []string) bool {
 		return m.convert(r.X, types.Typ[types.String])
 	case m.behindPointer(r.X):
 		return true
-	case isEmptyInterface(t) && (r.Key == nil || isName(r.Key, "_") || isName(r.Key, "i")) && r.Value != nil:
+	case isEmptyInterface(t) && r.Value != nil && (isName(r.Key, "k") || isName(r.Key, "key") || isName(r.Key, "name")):
+		return m.convert(r.X, anyObject)
+	case isEmptyInterface(t) && (r.Key == nil || isName(r.Key, "_") || isName(r.Key, "i") || isName(r.Key, "idx") ||
+		isName(r.Key, "index")) && r.Value != nil:
 		return m.convert(r.X, types.NewSlice(types.Universe.Lookup("any").Type()))
 	}
 	return false

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,6 +47,17 @@ func (m *fixer) comparator(c *ast.CallExpr) bool {
 	}
 	of, result := m.Info.TypeOf(fieldsOf(order.Type.Params)[0].typ), m.Info.TypeOf(fieldsOf(order.Type.Results)[0].typ)
 	elements := types.Identical(of, list.Elem()) && !m.ofPlaces(order, c.Args[0])
+	if byElements[fun] != "" && isBasic(of, types.Int) && (isBasic(result, types.Int) || isFloat(result)) &&
+		m.ofPlaces(order, c.Args[0]) {
+		return m.fix(fun+" takes an order as a comparison", m.replace(order.Type.Results.List[0].Type, "bool"))
+	}
+	return m.otherOrder(c, order, elements)
+}
+
+// otherOrder repairs an order of another kind than the function takes. elements is whether it is one of elements.
+func (m *fixer) otherOrder(c *ast.CallExpr, order *ast.FuncLit, elements bool) bool {
+	fun := m.callee(c)
+	of, result := m.Info.TypeOf(fieldsOf(order.Type.Params)[0].typ), m.Info.TypeOf(fieldsOf(order.Type.Results)[0].typ)
 	to, known := orders[fun]
 	switch {
 	case known && elements && isBasic(result, types.Bool) && (to != "" || m.isLess(order)):
@@ -95,29 +107,39 @@ func (m *fixer) orderResult(x ast.Expr, to types.Type) bool {
 		return false
 	}
 	from := m.Info.TypeOf(x)
+	if isBasic(to, types.Bool) && isKind(from, types.IsNumeric) && m.ofOrder(r) {
+		if m.Info.Types[x].Value != nil {
+			return m.fix("the order is a number", m.replace(x, strconv.FormatBool(below(m.Info.Types[x]) > 0)))
+		}
+		return m.fix("the order is a number", m.after(x, " < 0"))
+	}
 	if f, ok := m.enclosing(r).(*ast.FuncDecl); ok && f.Recv != nil && f.Name.Name == "Less" &&
 		isBasic(from, types.Int) && isBasic(to, types.Bool) {
 		return m.fix("the order is a number", m.after(x, " < 0"))
 	}
+	if !m.ofOrder(r) {
+		return false
+	}
 	order := m.literalAround(r)
-	if order == nil || len(fieldsOf(order.Type.Params)) != 2 || order.Type.Results == nil {
-		return false
-	}
-	c, ok := m.parents[order].(*ast.CallExpr)
-	if !ok || orders[m.callee(c)] == "" && byElements[m.callee(c)] == "" {
-		return false
-	}
 	difference, isSum := ast.Unparen(x).(*ast.BinaryExpr)
 	switch {
 	case isBasic(to, types.Int) && (isBasic(from, types.Bool) || isBasic(from, types.UntypedBool)):
 		return m.fix("the order is a comparison", m.replace(order.Type.Results.List[0].Type, "bool"))
-	case isBasic(to, types.Bool) && isBasic(from, types.Int):
-		return m.fix("the order is a number", m.after(x, " < 0"))
 	case isBasic(to, types.Int) && isFloat(from) && isSum && difference.Op == token.SUB:
 		return m.fix("the order of numbers is cmp.Compare", m.replace(x,
 			"cmp.Compare("+m.text(difference.X)+", "+m.text(difference.Y)+")"))
 	}
 	return false
+}
+
+// ofOrder reports whether a statement ends the order that is given to a sort.
+func (m *fixer) ofOrder(r *ast.ReturnStmt) bool {
+	order := m.literalAround(r)
+	if order == nil || len(fieldsOf(order.Type.Params)) != 2 || order.Type.Results == nil {
+		return false
+	}
+	c, ok := m.parents[order].(*ast.CallExpr)
+	return ok && (orders[m.callee(c)] != "" || byElements[m.callee(c)] != "")
 }
 
 // literalAround returns the function literal that a return statement ends, or nil.

@@ -42,14 +42,42 @@ func (m *fixer) show(t types.Type, seen map[types.Type]bool) {
 	}
 }
 
-// export exports the fields of one of the program's structs. The tags are the names that the deliverable requires, or
-// else the old names.
+// export exports the fields of one of the program's structs. A field without a tag gets one: the name that the
+// deliverable requires, or else the old name.
 func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	name, ok := m.definedType(t)
 	if !ok || u.NumFields() == 0 {
 		return false
 	}
-	st := m.structOf(name)
+	return m.exportFields(t, u, m.structOf(name))
+}
+
+// exportedField exports the fields of a struct that JSON is decoded into and of which it fills none.
+func (m *fixer) exportedField(f *types.Var) bool {
+	var st *ast.StructType
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.StructType); ok && slices.ContainsFunc(s.Fields.List, func(l *ast.Field) bool {
+			return slices.ContainsFunc(l.Names, func(id *ast.Ident) bool { return m.Info.Defs[id] == f })
+		}) {
+			st = s
+		}
+		return st == nil
+	})
+	if st == nil {
+		return false
+	}
+	var t types.Type
+	if spec, named := m.parents[st].(*ast.TypeSpec); named {
+		t = m.Info.Defs[spec.Name].Type()
+	} else {
+		t = m.Info.TypeOf(st)
+	}
+	u, ok := t.Underlying().(*types.Struct)
+	return ok && m.exportFields(t, u, st)
+}
+
+// exportFields exports the fields of the struct, which has no exported one.
+func (m *fixer) exportFields(t types.Type, u *types.Struct, st *ast.StructType) bool {
 	for f := range u.Fields() {
 		// A struct with an exported field already shows what its author wants to show.
 		if f.Exported() || f.Embedded() || f.Name() == "_" {
@@ -64,12 +92,23 @@ func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	}
 	var edits []edit
 	for _, f := range st.Fields.List {
-		if f.Tag != nil || len(f.Names) != 1 {
+		switch {
+		case len(f.Names) == 0, f.Tag != nil && (len(f.Names) > 1 || !strings.HasPrefix(f.Tag.Value, "`json:\"")):
 			return false
+		case len(f.Names) > 1:
+			var lines []string
+			for _, id := range f.Names {
+				lines = append(lines, fmt.Sprintf("%s %s `json:%q`", title(id.Name), m.text(f.Type), m.keyOf(id.Name)))
+			}
+			edits = append(edits, m.replace(f, strings.Join(lines, "\n")))
+		case f.Tag == nil:
+			edits = append(edits, m.after(f, fmt.Sprintf(" `json:%q`", m.keyOf(f.Names[0].Name))))
 		}
-		edits = append(edits, m.after(f, fmt.Sprintf(" `json:%q`", m.keyOf(f.Names[0].Name))))
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
+		if f, ok := n.(*ast.Field); ok && len(f.Names) > 1 && m.parents[m.parents[f]] == ast.Node(st) {
+			return false
+		}
 		if id, ok := n.(*ast.Ident); ok {
 			if v, ok := m.Info.ObjectOf(id).(*types.Var); ok && v.IsField() && slices.Contains(fieldsOfStruct(u), v) {
 				edits = append(edits, m.replace(id, title(id.Name)))

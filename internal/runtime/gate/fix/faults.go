@@ -290,6 +290,8 @@ func (m *fixer) fitsAs(x ast.Expr, t types.Type, verb string) bool {
 	switch {
 	case isNamed(t):
 		return false
+	case verb == "s" && types.Identical(t, types.Typ[types.Int]) && m.Info.Types[x].Value == nil:
+		return m.fix("%s is for texts", m.replace(x, "strconv.Itoa("+m.text(x)+")"))
 	case strings.Contains("dco", verb) && isBasic(t, types.Float64):
 		return m.convert(x, types.Typ[types.Int])
 	case strings.Contains("fFeEgG", verb) && isWhole(t):

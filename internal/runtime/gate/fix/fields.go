@@ -22,7 +22,7 @@ func (m *fixer) hiddenFields() {
 		if !ok {
 			return true
 		}
-		if f := m.hiddenField(p.Elem(), map[types.Type]bool{}); f != nil {
+		if f := m.hiddenField(p.Elem(), map[types.Type]bool{}); f != nil && !m.exportedField(f) {
 			m.name(c, fmt.Sprintf("the field %s is never filled: JSON fills fields that begin with a capital letter: %s %s `json:%q`", f.Name(), title(f.Name()), m.typeText(f.Type()), f.Name()))
 		}
 		return true
@@ -54,8 +54,11 @@ func (m *fixer) hiddenField(t types.Type, seen map[types.Type]bool) *types.Var {
 	case *types.Struct:
 		for f := range u.Fields() {
 			if f.Exported() {
-				return nil
+				return m.hiddenWithin(u, seen)
 			}
+		}
+		if m.hasLiteral(t) {
+			return nil
 		}
 		for f := range u.Fields() {
 			if f.Pkg() == m.Pkg && !f.Embedded() && f.Name() != "_" && m.onlySelected(f) {
@@ -64,6 +67,30 @@ func (m *fixer) hiddenField(t types.Type, seen map[types.Type]bool) *types.Var {
 		}
 	}
 	return nil
+}
+
+// hiddenWithin is hiddenField of what the exported fields of a struct hold.
+func (m *fixer) hiddenWithin(u *types.Struct, seen map[types.Type]bool) *types.Var {
+	for f := range u.Fields() {
+		if !f.Exported() {
+			continue
+		}
+		if hidden := m.hiddenField(f.Type(), seen); hidden != nil {
+			return hidden
+		}
+	}
+	return nil
+}
+
+// hasLiteral reports whether the program makes values of a struct whose fields are given.
+func (m *fixer) hasLiteral(t types.Type) bool {
+	found := false
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.CompositeLit)
+		found = found || ok && len(lit.Elts) > 0 && m.Info.TypeOf(lit) != nil && types.Identical(m.Info.TypeOf(lit), t)
+		return !found
+	})
+	return found
 }
 
 // onlySelected reports whether the program reads a field and never sets it.

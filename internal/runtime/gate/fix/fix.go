@@ -91,6 +91,7 @@ type fixer struct {
 
 	// edits are those of this round.
 	edits []edit
+	alone bool // the repair of this round goes without others, which would repair what it changes
 	// notes are those of all rounds.
 	notes []mark
 	named []mark // faults in the current text
@@ -99,7 +100,7 @@ type fixer struct {
 // round finds edits to the current text. It stops after the first stage that finds any, because each stage relies on
 // the repairs of those before.
 func (m *fixer) round() {
-	m.named = nil
+	m.named, m.alone = nil, false
 	// These repairs work on tokens, because the text may not parse yet.
 	if m.wholeText(); len(m.edits) > 0 {
 		return
@@ -122,7 +123,7 @@ func (m *fixer) round() {
 		return
 	}
 	for _, e := range m.Errors {
-		if m.checker.Spent() {
+		if m.checker.Spent() || m.alone {
 			return
 		}
 		// Several errors may be repaired in one round, as long as their edits do not overlap.

@@ -35,14 +35,6 @@ var foreignLines = []struct {
 	{lazy.Regexp(`^([ \t]*)let[ \t]+([\pL_][\pL\d_]*)[ \t]*=([^=].*)$`), "$1$2 :=$3", "let is := in Go"},
 }
 
-// conditional matches x := c ? a : b, if none of c, a and b contains such an expression. harmless matches operands
-// whose evaluation cannot fail.
-var (
-	conditional = lazy.Regexp(
-		"^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*[:+]?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
-	harmless = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*|len\([\pL_][\pL\d_]*\))$`)
-)
-
 // foreignLine rewrites a line of another language in Go.
 func (m *fixer) foreignLine(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
@@ -54,30 +46,7 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 		// Whether a bound is counted anew in each turn, the line does not say.
 		return !strings.Contains(to, "range range(") && m.fix(f.note, edit{begin, begin + len(line), to})
 	}
-	g := conditional().FindStringSubmatch(line)
-	if g == nil || !strings.HasPrefix(e.Msg, "illegal character U+003F") {
-		return false
-	}
-	const note = "Go has no a ? b : c"
-	set, cond, yes, no := g[2], g[3], g[4], g[5]
-	if set == "return" {
-		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\nreturn " + yes + g[6] + "\n}\nreturn " +
-			no + g[6]})
-	}
-	if strings.HasSuffix(set, "+=") {
-		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\n" + set + " " + yes + "\n} else {\n" +
-			set + " " + no + "\n}"})
-	}
-	if !harmless().MatchString(no) {
-		yes, no, cond = no, yes, "!("+cond+")"
-	}
-	name := strings.TrimRight(set, " \t:=")
-	if !harmless().MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) ||
-		strings.Contains(yes, name) {
-		return false // the operand would be evaluated even where it may fail
-	}
-	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes +
-		"\n}"})
+	return m.otherwise(e) || m.conditional(e)
 }
 
 var (

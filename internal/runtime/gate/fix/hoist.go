@@ -19,7 +19,7 @@ func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 	if m.foundPattern(call) {
 		return true
 	}
-	st := m.evaluates(call)
+	st := m.evaluatesFirst(call)
 	// One call is moved per round. The new variables need unique names, and a goto must not jump over them.
 	if st == nil || st.Pos() == call.Pos() || len(m.edits) > 0 || m.jumps() || m.callsBefore(st, call) {
 		return false
@@ -33,6 +33,39 @@ func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 	return m.fix("the error of "+clip(m.text(call))+" is returned",
 		m.before(st, value+", "+err+" := "+m.text(call)+"\nif "+err+" != nil {\n"+fails+"\n}\n"),
 		m.replace(call, value))
+}
+
+// evaluatesFirst is evaluates, also of a call in what a loop goes over, or in the first condition of an if.
+func (m *fixer) evaluatesFirst(call *ast.CallExpr) ast.Stmt {
+	var n ast.Node = call
+	for p := m.parents[n]; p != nil; n, p = p, m.parents[p] {
+		switch s := p.(type) {
+		case *ast.FuncLit:
+			return nil
+		case *ast.BinaryExpr:
+			if (s.Op == token.LAND || s.Op == token.LOR) && s.Y == n {
+				return nil
+			}
+		case *ast.RangeStmt:
+			if s.X == n && m.inBlock(s) {
+				return s
+			}
+			return nil
+		case *ast.IfStmt:
+			if s.Cond == n && s.Init == nil && m.inBlock(s) {
+				return s
+			}
+			return nil
+		case *ast.DeclStmt:
+			if m.inBlock(s) {
+				return s
+			}
+			return nil
+		case ast.Stmt:
+			return m.evaluates(call)
+		}
+	}
+	return nil
 }
 
 // evaluates returns the statement in a block that evaluates an expression exactly once, or nil if it may be evaluated
@@ -59,17 +92,24 @@ func (m *fixer) evaluates(x ast.Expr) ast.Stmt {
 	return nil
 }
 
-// callsBefore reports whether a statement has other calls outside the call's arguments and results. Moving the call
+// callsBefore reports whether a statement has other calls before a call, apart from those around it. Moving the call
 // would then change their order.
 func (m *fixer) callsBefore(st ast.Stmt, call *ast.CallExpr) bool {
 	found := false
-	ast.Inspect(st, func(n ast.Node) bool {
+	whole := ast.Node(st)
+	switch s := st.(type) {
+	case *ast.RangeStmt:
+		whole = s.X
+	case *ast.IfStmt:
+		whole = s.Cond
+	}
+	ast.Inspect(whole, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
 		if !ok || c == call {
 			return c != call || !ok
 		}
 		around := c.Pos() <= call.Pos() && call.End() <= c.End()
-		found = found || !around && !m.Info.Types[c.Fun].IsType()
+		found = found || !around && c.Pos() < call.Pos() && !m.Info.Types[c.Fun].IsType() && !isName(c.Fun, "len")
 		return !found
 	})
 	return found

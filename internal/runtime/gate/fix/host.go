@@ -27,7 +27,7 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 	case call == nil:
 		return false
 	case lower == "setcontext", lower == "getcontext":
-		return m.contextMethod(s)
+		return m.wholeContext(call, s) || m.contextMethod(s)
 	case slices.Contains([]string{"fail", "error", "errorf", "failf"}, lower):
 		return m.hostError(call, s)
 	case printing[lower] != "":
@@ -46,6 +46,36 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 
 // memories are names, in lower case, of invented fields that hold the session's memory.
 var memories = []string{"state", "memory", "session", "storage", "ctx", "contexts", "contextmap"}
+
+// wholeContext takes call.GetContext() for the memory, and call.SetContext(m) for setting it.
+func (m *fixer) wholeContext(call *ast.CallExpr, s *ast.SelectorExpr) bool {
+	const note = "the context is a map"
+	memory := m.text(s.X) + ".Context"
+	_, stands := m.parents[call].(*ast.ExprStmt)
+	switch {
+	case len(call.Args) == 0 && !stands && !m.commaOK(call) && strings.EqualFold(s.Sel.Name, "getcontext"):
+		return m.fix(note, m.replace(call, memory))
+	case len(call.Args) == 1 && stands && strings.EqualFold(s.Sel.Name, "setcontext") &&
+		types.Identical(m.Info.TypeOf(call.Args[0]), anyObject):
+		return m.fix(note, m.replace(call, memory+" = "+m.text(call.Args[0])))
+	}
+	return false
+}
+
+// calledContext repairs call.Context() and call.Context("k").
+func (m *fixer) calledContext(_ types.Error, path []ast.Node, _ []string) bool {
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return m.isContext(c.Fun) })
+	if !ok || c.Ellipsis.IsValid() {
+		return false
+	}
+	switch {
+	case len(c.Args) == 0:
+		return m.fix("the context is a map", m.replace(c, m.text(c.Fun)))
+	case len(c.Args) == 1 && (constantText(c.Args[0]) != "" || isString(m.Info.TypeOf(c.Args[0]))):
+		return m.fix("the context is a map", m.replace(c, m.text(c.Fun)+"["+m.text(c.Args[0])+"]"))
+	}
+	return false
+}
 
 // oneMemory reports whether the program uses no other name for its session's memory.
 func (m *fixer) oneMemory(of *ast.SelectorExpr) bool {

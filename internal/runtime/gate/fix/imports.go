@@ -88,6 +88,10 @@ func (m *fixer) foreignImports() {
 			m.ioutil(name, has)
 		case p == "golang.org/x/exp/constraints":
 			m.constraints(spec, name)
+		case p == "github.com/pkg/errors":
+			m.wrapping(spec, name)
+		case p == "context":
+			m.contexts(name)
 		case p == "sync":
 			m.sequential(name)
 		case p == "os":
@@ -216,10 +220,14 @@ func (m *fixer) missingImports() {
 	var paths []string
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if !imported[name] {
-			if p := m.checker.Package(name, used[name]); p != "" || name == host && !m.declares(host) {
-				if p == "" {
-					p = host // the type checker reports names that it lacks
+			p := m.checker.Package(name, used[name])
+			if p == "" && !m.declares(name) {
+				p = m.checker.Package(name, nil) // the type checker reports names that it lacks
+				if name == host {
+					p = host
 				}
+			}
+			if p != "" {
 				paths = append(paths, p)
 			}
 		}

@@ -93,6 +93,10 @@ func (m *fixer) asFloat(id *ast.Ident) (set, ok bool) {
 		case *ast.CallExpr:
 			t := m.Info.TypeOf(p.Fun)
 			name := m.text(p.Fun)
+			if name == "min" || name == "max" {
+				x = p
+				continue
+			}
 			return false, m.printedAsFloat(p, x) || strings.HasPrefix(name, "math.") || name == "float64" || name == "append" ||
 				t != nil && isFloat(m.parameterType(p, x))
 		default:
@@ -143,6 +147,10 @@ func (m *fixer) hasFloat(x ast.Expr) bool {
 		return m.hasFloat(e.X) || m.hasFloat(e.Y)
 	case *ast.UnaryExpr:
 		return m.hasFloat(e.X)
+	case *ast.CallExpr:
+		if isName(e.Fun, "min") || isName(e.Fun, "max") {
+			return slices.ContainsFunc(e.Args, m.hasFloat)
+		}
 	}
 	t := m.Info.TypeOf(x)
 	return t != nil && isBasic(t, types.Float64)

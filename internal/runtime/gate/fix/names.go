@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,7 +58,18 @@ func (m *fixer) foreignPackage(id *ast.Ident) bool {
 var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort",
 	"errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
 	"strings.Replaces": "strings.ReplaceAll", "strings.IndexOf": "strings.Index",
-	"strings.LastIndexOf": "strings.LastIndex", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
+	"strings.LastIndexOf": "strings.LastIndex", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal",
+	"time.ISO8601": "time.RFC3339", "time.ISO_8601": "time.RFC3339",
+	"time.RFC3339Milli": `"2006-01-02T15:04:05.000Z07:00"`, "time.Day": "(24 * time.Hour)",
+	"time.Days": "(24 * time.Hour)", "time.Week": "(7 * 24 * time.Hour)", "math.Infinity": "math.Inf(1)",
+	"math.MaxFloat": "math.MaxFloat64", "unicode.IsAlpha": "unicode.IsLetter",
+	"unicode.IsAlphabetic": "unicode.IsLetter", "unicode.IsWhitespace": "unicode.IsSpace",
+	"unicode.IsWhiteSpace": "unicode.IsSpace", "unicode.IsUppercase": "unicode.IsUpper",
+	"unicode.IsUpperCase": "unicode.IsUpper", "unicode.IsLowercase": "unicode.IsLower",
+	"unicode.IsLowerCase": "unicode.IsLower", "unicode.IsPunctuation": "unicode.IsPunct",
+	"strings.Format": "fmt.Sprintf", "fmt.Format": "fmt.Sprintf", "errors.NewError": "errors.New",
+	"strconv.IntToString": "strconv.Itoa", "strconv.ParseInteger": "strconv.Atoi",
+	"strconv.StringToInt": "strconv.Atoi", "regexp.Compiled": "regexp.MustCompile"}
 
 // undefinedOfPackage repairs a name of a package that differs in case or by a final s, or that is in near.
 func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []string) bool {
@@ -143,7 +155,26 @@ func (m *fixer) undefinedMember(e types.Error, path []ast.Node, match []string) 
 	if typ, ok := getterType(s.Sel.Name); ok && typ != "" && isEmptyInterface(t) && call != nil && len(call.Args) == 0 {
 		return m.typedGetter(call, m.text(s.X), typ, nil)
 	}
-	return m.memberOfKind(s, t, call)
+	return m.memberOfJSON(s, t, call) || m.timeMethod(s, t, call) || m.memberOfKind(s, t, call)
+}
+
+// memberOfJSON reads o.name of an object of JSON as a member of the map. A name with a capital letter
+// means the key that the purpose lists.
+func (m *fixer) memberOfJSON(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr) bool {
+	if _, json := m.isJSON(s.X); !isEmptyInterface(t) || call != nil || !json {
+		return false
+	}
+	key := s.Sel.Name
+	if s.Sel.IsExported() {
+		i := slices.IndexFunc(m.terms.Keys, func(k string) bool { return plainName(k) == plainName(key) })
+		if i < 0 {
+			return false
+		}
+		key = m.terms.Keys[i]
+	}
+	text := m.converted(s.X, anyObject)
+	return text != "" && m.useHost("a member of an object is read by its key", m.replace(s, text+
+		"["+strconv.Quote(key)+"]"))
 }
 
 // memberOfKind repairs members that strings, lists and maps have in other languages, and misspelled methods of other
@@ -153,7 +184,7 @@ func (m *fixer) memberOfKind(s *ast.SelectorExpr, t types.Type, call *ast.CallEx
 	case *types.Basic:
 		return call != nil && (m.textMethod(call, s) || m.charactersOf(call, s)) || m.lengthOfText(s, call)
 	case *types.Signature:
-		return m.calledFirst(s)
+		return m.sortedSequence(s, call) || m.calledFirst(s)
 	case *types.Slice:
 		if call != nil {
 			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s) || m.lengthOf(s, call) ||

@@ -135,6 +135,9 @@ func (m *fixer) nilForFailure(as *ast.AssignStmt, err string) (edits []edit) {
 
 // pointed converts between a value and a pointer to one. It returns "" for other types.
 func (m *fixer) pointed(x ast.Expr, from, to types.Type) string {
+	if behindPointers().MatchString(types.TypeString(to, nil)) {
+		return ""
+	}
 	if p, ok := types.Unalias(from).(*types.Pointer); ok && types.Identical(p.Elem(), to) {
 		return "*" + m.operandText(x)
 	}

@@ -20,7 +20,7 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 		a, b := m.Info.TypeOf(x), m.Info.TypeOf(y)
 		return a != nil && b != nil && !types.Identical(a, b)
 	}
-	if m.ofFraction(path) {
+	if m.ofFraction(path) || m.hats(path) || m.leastOfTwo(e, path) {
 		return true
 	}
 	for _, n := range path {
@@ -69,7 +69,7 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 // mixed repairs x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
-	case m.repeated(n), m.refusedBool(n), m.inWords(n), m.comparedWithNil(n), m.uncalled(n), m.itoa(n),
+	case m.repeated(n), m.namedDay(n), m.refusedBool(n), m.inWords(n), m.comparedWithNil(n), m.uncalled(n), m.itoa(n),
 		m.fractionalOperand(n):
 		return true
 	case n.Op == token.SUB && m.fromDigit(n):
@@ -263,6 +263,9 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	if n.Op == token.LOR || n.Op == token.LAND {
 		return m.truth(n)
 	}
+	if m.hats(path) {
+		return true
+	}
 	if m.repeated(n) || m.comparedTimes(n) || m.uncalled(n) || n.Op == token.SUB && m.fromDigit(n) {
 		return true
 	}
@@ -355,6 +358,9 @@ func (m *fixer) caseOf(c *ast.CaseClause, path []ast.Node) bool {
 	}
 	done := false
 	for _, x := range c.List {
+		if t := m.Info.TypeOf(x); t != nil && isKind(t, types.IsBoolean) && m.Info.Types[x].Value == nil {
+			return m.conditions(s)
+		}
 		if t := m.Info.TypeOf(s.Tag); t != nil && m.Info.Types[x].Value != nil &&
 			!types.Identical(types.Default(m.Info.TypeOf(x)), t) {
 			done = m.convert(x, t) || done

@@ -21,8 +21,9 @@ func (m *fixer) syntax(err error) {
 			strings.HasPrefix(list[0].Msg, comma)) {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.nested, m.brokenLine,
-			m.prefixStep, m.escape, m.lastBrace} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.member,
+			m.foreignEqual, m.foreignList, m.stepWithin, m.untypedMap, m.backwards, m.interpolated, m.unconstrained,
+			m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}

@@ -22,6 +22,15 @@ type rule struct {
 // rules lists the rules in the order in which they are tried.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
+		{lazy.Regexp(`time\.Location|regexp\.Regexp`), (*fixer).byAddress},
+		{lazy.Regexp(`has pointer receiver\)$`), (*fixer).pointerReceiver},
+		{lazy.Regexp(`does not implement heap\.Interface`), (*fixer).ofHeap},
+		{lazy.Regexp(`^undefined array length \w+ or missing type constraint`), (*fixer).parameterOfArray},
+		{lazy.Regexp(`^cannot use generic type .* without instantiation`), (*fixer).uninstantiated},
+		{lazy.Regexp(`type parameter \w+ cannot use operator|incomparable types in type set|missing comparable constraint|of type \w+ constrained by`), (*fixer).uncomparable},
+		{lazy.Regexp(`must not be negative$`), (*fixer).fromTheEnd},
+		{lazy.Regexp(`is not constant$`), (*fixer).notConstant},
+		{lazy.Regexp(`^cannot call .*\.Context `), (*fixer).calledContext},
 		{lazy.Regexp(`^undefined: (\w+)$`), (*fixer).undefinedName},
 		{lazy.Regexp(`^undefined: (\w+)\.(\w+)(?: \(but have \w+\))?$`), (*fixer).undefinedOfPackage},
 		{lazy.Regexp(`^cannot call \w+ \((?:variable|constant)`), (*fixer).hidesFunction},
@@ -30,7 +39,9 @@ var rules = sync.OnceValue(func() []rule {
 		{lazy.Regexp(`^assignment mismatch: \d+ variables but 1 value`), (*fixer).repeatedValue},
 		{lazy.Regexp(`^cannot indirect `), (*fixer).power},
 		{lazy.Regexp(`^invalid append: argument must be a slice`), (*fixer).appendedTo},
+		{lazy.Regexp(`^invalid composite literal element type|^invalid composite literal type any|missing type in composite literal`), (*fixer).elidedType},
 		{lazy.Regexp(`does not satisfy ~\[\]`), (*fixer).swappedList},
+		{lazy.Regexp(`does not satisfy ~\[\]`), (*fixer).containing},
 		{lazy.Regexp(`, cannot infer \w+`), (*fixer).uninferred},
 		{lazy.Regexp(`permits only one iteration variable`), (*fixer).oneVariable},
 		{lazy.Regexp(`^use of untyped nil in assignment`), (*fixer).untypedNil},
@@ -151,6 +162,9 @@ func (m *fixer) zero(e ast.Expr) string {
 	t := m.Info.TypeOf(e)
 	if t == nil {
 		return ""
+	}
+	if _, generic := types.Unalias(t).(*types.TypeParam); generic {
+		return "*new(" + m.text(e) + ")"
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:

@@ -1,0 +1,139 @@
+package fix
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+)
+
+// textsOf is added to a program that joins integers as texts.
+const textsOf = `func textsOf(list []int) []string {
+	out := make([]string, 0, len(list))
+	for _, n := range list {
+		out = append(out, strconv.Itoa(n))
+	}
+	return out
+}`
+
+// joined gives strings.Join the texts of a list of integers.
+func (m *fixer) joined(c *ast.CallExpr, x ast.Expr) bool {
+	if m.callee(c) != "strings.Join" || c.Args[0] != x ||
+		!types.Identical(m.Info.TypeOf(x), types.NewSlice(types.Typ[types.Int])) || len(m.edits) > 0 {
+		return false
+	}
+	edits, ok := m.given("textsOf", textsOf)
+	return ok && m.fix("a text is joined of texts", append(edits, m.before(x, "textsOf("), m.after(x, ")"))...)
+}
+
+// contained calls the function for lists where that for texts is given a list, and the reverse.
+func (m *fixer) contained(c *ast.CallExpr) bool {
+	if len(c.Args) != 2 || c.Ellipsis.IsValid() {
+		return false
+	}
+	list, of := m.Info.TypeOf(c.Args[0]), m.Info.TypeOf(c.Args[1])
+	if list == nil || of == nil {
+		return false
+	}
+	of = types.Default(of)
+	fun := m.callee(c)
+	switch u := list.Underlying().(type) {
+	case *types.Slice:
+		if fun == "strings.Contains" && types.Identical(u.Elem(), of) && types.Comparable(of) {
+			return m.fix("a list contains an element", m.replace(c.Fun, "slices.Contains"))
+		}
+	case *types.Map:
+		if (fun == "strings.Contains" || fun == "slices.Contains") && types.AssignableTo(of, u.Key()) {
+			edits, ok := m.given("hasKey", hasKey)
+			return ok && len(m.edits) == 0 && m.fix("a key is there or not", append(edits, m.replace(c.Fun, "hasKey"))...)
+		}
+	case *types.Basic:
+		if fun == "slices.Contains" && isPlainString(list) && isPlainString(of) {
+			return m.fix("a text contains another", m.replace(c.Fun, "strings.Contains"))
+		}
+	}
+	return false
+}
+
+// containing is contained of a function that was given no list.
+func (m *fixer) containing(_ types.Error, path []ast.Node, _ []string) bool {
+	c, ok := nearest(path, func(c *ast.CallExpr) bool { return m.callee(c) == "slices.Contains" })
+	return ok && m.contained(c)
+}
+
+// sortedWithout sorts a list of numbers or texts where the order is left out.
+func (m *fixer) sortedWithout(c *ast.CallExpr) bool {
+	if len(c.Args) != 1 || !slices.Contains([]string{"sort.Slice", "sort.SliceStable", "slices.SortFunc",
+		"slices.SortStableFunc"}, m.text(c.Fun)) {
+		return false
+	}
+	list, ok := types.Unalias(m.Info.TypeOf(c.Args[0])).(*types.Slice)
+	return ok && isKind(list.Elem(), types.IsOrdered) &&
+		m.fix("without an order a list is sorted by slices.Sort", m.replace(c.Fun, "slices.Sort"))
+}
+
+// sortedSequence rewrites maps.Keys(m).sort().
+func (m *fixer) sortedSequence(s *ast.SelectorExpr, call *ast.CallExpr) bool {
+	name := plainName(s.Sel.Name)
+	return call != nil && len(call.Args) == 0 && isSequence(m.Info.TypeOf(s.X)) && (name == "sort" || name == "sorted") &&
+		m.fix("a sequence is sorted by slices.Sorted", m.replace(call, "slices.Sorted("+m.text(s.X)+")"))
+}
+
+// elidedType gives an object or a list within an object of any its type.
+func (m *fixer) elidedType(_ types.Error, path []ast.Node, _ []string) bool {
+	lit, ok := nearest(path, func(l *ast.CompositeLit) bool { return l.Type == nil })
+	if !ok || lit.Pos() != path[0].Pos() {
+		return false
+	}
+	keys := 0
+	for _, el := range lit.Elts {
+		if kv, ok := el.(*ast.KeyValueExpr); ok {
+			if constantText(kv.Key) == "" {
+				return false
+			}
+			keys++
+		}
+	}
+	switch {
+	case keys == len(lit.Elts) && keys > 0:
+		return m.fix("an object has its type before it", m.before(lit, "map[string]any"))
+	case keys == 0 && len(lit.Elts) > 0:
+		return m.fix("a list has its type before it", m.before(lit, "[]any"))
+	}
+	return false
+}
+
+// calendarNames are the names of weekdays and months.
+var calendarNames = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "January",
+	"February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
+
+// namedDay compares a weekday or a month with its name.
+func (m *fixer) namedDay(b *ast.BinaryExpr) bool {
+	for _, side := range [][2]ast.Expr{{b.X, b.Y}, {b.Y, b.X}} {
+		if isCalendar(m.Info.TypeOf(side[0])) && slices.Contains(calendarNames, constantText(side[1])) {
+			return m.fix("a weekday and a month have names", m.after(side[0], ".String()"))
+		}
+	}
+	return false
+}
+
+// numberOfText reads the number of a text where the program converts it, as in int(s).
+func (m *fixer) numberOfText(c *ast.CallExpr) bool {
+	if len(c.Args) != 1 || !m.Info.Types[c.Fun].IsType() {
+		return false
+	}
+	of := m.Info.TypeOf(c.Args[0])
+	if a, ok := ast.Unparen(c.Args[0]).(*ast.TypeAssertExpr); ok && a.Type != nil {
+		of = m.Info.TypeOf(a.Type)
+	}
+	if of == nil || !isPlainString(types.Default(of)) {
+		return false
+	}
+	switch to := m.Info.TypeOf(c.Fun); {
+	case types.Identical(to, types.Typ[types.Int]):
+		return m.fix("the number of a text is strconv.Atoi", m.replace(c.Fun, "strconv.Atoi"))
+	case types.Identical(to, types.Typ[types.Float64]):
+		return m.fix("the number of a text is strconv.ParseFloat", m.replace(c.Fun, "strconv.ParseFloat"),
+			m.after(c.Args[0], ", 64"))
+	}
+	return false
+}

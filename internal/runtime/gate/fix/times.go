@@ -1,0 +1,76 @@
+package fix
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+)
+
+// spans maps methods of times in other languages, in lower case, to the call that adds that much: of % whole units.
+var spans = map[string]string{"adddays": "AddDate(0, 0, %)", "plusdays": "AddDate(0, 0, %)",
+	"minusdays": "AddDate(0, 0, -(%))", "subtractdays": "AddDate(0, 0, -(%))", "addweeks": "AddDate(0, 0, 7*(%))",
+	"plusweeks": "AddDate(0, 0, 7*(%))", "addhours": "Add(time.Duration(%) * time.Hour)",
+	"plushours": "Add(time.Duration(%) * time.Hour)", "addminutes": "Add(time.Duration(%) * time.Minute)",
+	"plusminutes": "Add(time.Duration(%) * time.Minute)", "addseconds": "Add(time.Duration(%) * time.Second)",
+	"plusseconds": "Add(time.Duration(%) * time.Second)"}
+
+// timeMethods maps methods that times and durations have in other languages to those of Go.
+var timeMethods = map[string]string{"isbefore": "Before", "isafter": "After", "plus": "Add", "isequal": "Equal",
+	"totalminutes": "Minutes", "totalhours": "Hours", "totalseconds": "Seconds"}
+
+// timeMethod repairs methods of times and durations that Go has under another name, or as another call.
+func (m *fixer) timeMethod(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr) bool {
+	name := types.TypeString(t, nil)
+	if name != "time.Time" && name != "time.Duration" {
+		return false
+	}
+	method := plainName(s.Sel.Name)
+	if name == "time.Time" && call != nil && len(call.Args) == 1 {
+		arg := call.Args[0]
+		if of := m.Info.TypeOf(arg); spans[method] != "" && isWhole(of) && !isNamed(of) {
+			return m.fix("a time has no "+s.Sel.Name, edit{m.offset(s.Sel.Pos()), m.offset(call.End()),
+				strings.Replace(spans[method], "%", m.text(arg), 1)})
+		}
+		if method == "subtract" || method == "minus" || method == "sub" {
+			return m.earlier(s, call)
+		}
+	}
+	if name == "time.Duration" && call != nil && len(call.Args) == 0 && (method == "days" || method == "indays" ||
+		method == "todays") {
+		return m.useHost("a duration has no days: whole ones are meant", m.replace(call, "recurgent.As("+m.text(s.X)+
+			".Hours()/24, 0).(int)"))
+	}
+	to := timeMethods[method]
+	if to == "" {
+		return false
+	}
+	has, _, _ := types.LookupFieldOrMethod(t, true, m.Pkg, to)
+	if has == nil {
+		return false
+	}
+	after := ""
+	if sig, ok := has.Type().(*types.Signature); ok && sig.Params().Len() == 0 && call == nil {
+		after = "()"
+	}
+	return m.fix(s.Sel.Name+" is "+to, m.replace(s.Sel, to+after))
+}
+
+// earlier repairs t.Subtract(d) and t.Sub(d): the time before a duration is t.Add(-d), and the duration between two
+// times t.Sub(u).
+func (m *fixer) earlier(s *ast.SelectorExpr, call *ast.CallExpr) bool {
+	switch of := m.Info.TypeOf(call.Args[0]); {
+	case isDuration(of):
+		return m.fix("a duration before a time is t.Add(-d)", m.replace(s.Sel, "Add"), m.before(call.Args[0], "-("),
+			m.after(call.Args[0], ")"))
+	case s.Sel.Name != "Sub" && types.TypeString(of, nil) == "time.Time":
+		return m.fix("the duration between two times is t.Sub(u)", m.replace(s.Sel, "Sub"))
+	}
+	return false
+}
+
+// subtracted repairs t.Sub(d) of a duration.
+func (m *fixer) subtracted(c *ast.CallExpr) bool {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Sub" && len(c.Args) == 1 && types.TypeString(m.Info.TypeOf(s.X), nil) == "time.Time" &&
+		m.earlier(s, c)
+}
