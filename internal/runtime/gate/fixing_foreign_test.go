@@ -99,6 +99,20 @@ func TestFixForeignForms(t *testing.T) {
 		{"the number of bits", program("strconv", "", "return strconv.FormatFloat(1.5, 'f', 1) + strconv.FormatFloat(2.5), nil"), "strconv.FormatFloat(1.5, 'f', 1, 64) + strconv.FormatFloat(2.5, 'f', -1, 64)"},
 		{"keys and members of JSON", run("for key, v := range call.Arg(0, \"m\") { return map[string]any{key: v}, nil }"), "range recurgent.Must(call.Arg(0, \"m\"), map[string]any{}).(map[string]any)"},
 
+		// Declarations.
+		{"a variable that is not declared", run("total = 0\nfor i := range 3 { total += i }\nreturn total, nil"), "total := 0"},
+		{"an ok that is not declared", run("m := map[string]int{}\nif _, ok = m[\"a\"]; ok { return 1, nil }"), "_, ok := m[\"a\"]"},
+		{"a value and an error that are not declared", program("strconv", "", "n, err = strconv.Atoi(\"3\")\nif err != nil { return nil, err }\nreturn n, nil"), "n, err := strconv.Atoi"},
+		{"a variable of each branch", run("if len(call.Args) > 1 { x := \"a\" } else if len(call.Args) > 0 { return nil, nil } else { x := \"b\" }\nreturn x, nil"), "var x string\n\tif"},
+		{"types of other languages", run("var s String = \"a\"\nvar f double = 1\nreturn []any{s, f}, nil"), "var f float64 = 1"},
+		{"a set", run("s := map[string]bool{\"a\", \"b\"}\nt := map[rune]struct{}{'a'}\nreturn len(s) + len(t), nil"), "map[rune]struct{}{'a': {}}"},
+		{"a struct that a map lacks", program("", "type row struct { N int }", "m := map[string]row{}\nr := m[\"a\"]\nif r == nil { return 0, nil }\nreturn r.N, nil"), "r, there := m[\"a\"]"},
+		{"the values of a map", run("m := map[string]float64{\"a\": 1}\nreturn sum(m.values()) + max(m.values()), nil"), "slices.Max(slices.Collect(maps.Values(m)))"},
+		{"errors by their names", run("if len(call.Args) > 0 { return nil, recurgent.ErrNotFound }\nreturn nil, &recurgent.InvalidInputError{Message: \"n\"}"), "recurgent.Fail(\"invalid_input\", \"n\")"},
+		{"results in parentheses", run("return (map[string]any{\"a\": 1}, nil)"), "return map[string]any{\"a\": 1}, nil"},
+		{"white space at an end", program("strings", "", "return strings.TrimRight(\"a \") + strings.TrimLeft(\" a\"), nil"), "strings.TrimRightFunc(\"a \", unicode.IsSpace)"},
+		{"times in texts", program("time", "", "t := time.Unix(0, 0)\nreturn t.strftime(\"%d.%m.%Y\") + t.toISOString(), nil"), "t.Format(\"02.01.2006\") + t.UTC().Format(\"2006-01-02T15:04:05.000Z\")"},
+
 		// Packages.
 		{"wrapped errors", program("github.com/pkg/errors strconv", "func read(s string) (int, error) { n, err := strconv.Atoi(s); return n, errors.Wrapf(err, \"bad %s\", s) }", "n, err := read(\"1\")\nreturn n, errors.WithMessage(err, \"no\")"), "wrapped(err, fmt.Sprintf(\"bad %s\", s))"},
 		{"a context of the program's own", program("context", "", "ctx := context.Background()\nr, err := call.Fetch(ctx, \"https://a.example\")\nif err != nil { return nil, err }\nreturn r.Body, nil"), `call.Fetch("https://a.example")`},
@@ -188,10 +202,30 @@ func TestFixRefusesForms(t *testing.T) {
 		{"a text among numbers", run("l := []string{}\nfor i := range 3 { l = append(l, i) }\nreturn l, nil")},
 		{"an address that is kept", program("", "type shape interface { grow() }\ntype square struct { n int }\nfunc (s *square) grow() { s.n++ }\nvar kept shape\nfunc keep(s shape) { kept = s }", "s := square{1}\nkeep(s)\ns.n = 5\nkept.grow()\nreturn s.n, nil")},
 		{"constants that go on", program("", "const (\n\ta = iota\n\tl = []int{1}\n)", "return a, nil")},
+		{"a misspelled variable", run("total := 0\nfor i := range 3 { totl = total + i }\nreturn total, nil")},
+		{"a variable of one branch", run("if len(call.Args) > 1 { x := 1 }\nreturn x, nil")},
+		{"a variable of the last turn", run("for i := range 3 { last = i }\nreturn last, nil")},
+		{"branches of two types", run("if len(call.Args) > 1 { x := 1 } else { x := \"a\" }\nreturn x, nil")},
+		{"a map without values", run("m := map[string]int{\"a\", \"b\"}\nreturn m, nil")},
+		{"the order of values", run("m := map[string]float64{\"a\": 1}\nreturn m.values(), nil")},
 		{"a context that ends", program("context time", "", "ctx, cancel := context.WithTimeout(context.Background(), time.Second)\ndefer cancel()\nr, err := call.Fetch(ctx, \"https://a.example\")\nif err != nil { return nil, err }\nreturn r.Body, nil")},
 	} {
 		if fixed := g.Fix(c.source, report.Terms{}); refusalOf(g, fixed) == "" {
 			t.Errorf("%s: runs:\n%s", c.name, fixed.Text)
 		}
+	}
+}
+
+// A member in capital letters is the key that the purpose lists.
+func TestFixMembersOfPurpose(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	source := program("", "", "for _, o := range call.Arg(0, \"l\").([]any) { return []any{o.UnitPrice, o.Name}, nil }")
+	fixed := g.Fix(source, report.Terms{Keys: []string{"name", "unit_price"}})
+	if r := refusalOf(g, fixed); r != "" || !strings.Contains(fixed.Text, `["unit_price"]`) {
+		t.Errorf("%s\n%s", r, fixed.Text)
+	}
+	if fixed := g.Fix(source, report.Terms{Keys: []string{"name"}}); refusalOf(g, fixed) == "" {
+		t.Errorf("runs:\n%s", fixed.Text)
 	}
 }

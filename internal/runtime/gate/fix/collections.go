@@ -312,6 +312,8 @@ func (m *fixer) mapMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 // mapValue rewrites a method of a map whose value is used.
 func (m *fixer) mapValue(call *ast.CallExpr, x, name string, args []string) bool {
 	switch {
+	case len(args) == 0 && name == "values" && m.orderFree(call):
+		return m.fix("the values of a map", m.replace(call, "slices.Collect(maps.Values("+x+"))"))
 	case len(args) == 1 && slices.Contains([]string{"has", "haskey", "containskey", "contains", "exists"}, name):
 		edits, ok := m.given("hasKey", hasKey)
 		return ok && m.fix("a key is there or not", append(edits, m.replace(call, "hasKey("+x+", "+args[0]+")"))...)
@@ -327,6 +329,13 @@ func (m *fixer) mapValue(call *ast.CallExpr, x, name string, args []string) bool
 			m.replace(call, "valueOr("+x+", "+strings.Join(args, ", ")+")"))...)
 	}
 	return false
+}
+
+// orderFree reports whether the function that takes a list returns the same for any order of it.
+func (m *fixer) orderFree(x ast.Expr) bool {
+	c, ok := m.parents[x].(*ast.CallExpr)
+	return ok && len(c.Args) == 1 && slices.Contains([]string{"sum", "max", "min", "len", "slices.Max", "slices.Min",
+		"slices.Sum"}, m.text(c.Fun))
 }
 
 // sorts reports whether the program sorts a list.

@@ -3,8 +3,10 @@ package fix
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
@@ -205,7 +207,7 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 		}
 	}
 	if !ok || call.Fun != s {
-		return false
+		return m.typedError(s)
 	}
 	name := strings.ToLower(strings.TrimPrefix(s.Sel.Name, "New"))
 	name = strings.TrimSuffix(name, "error")
@@ -230,6 +232,29 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 		}
 	}
 	return false
+}
+
+// typedError repairs recurgent.ErrNotFound and recurgent.NotFoundError{Message: ...}.
+func (m *fixer) typedError(s *ast.SelectorExpr) bool {
+	kind := typedErrors[strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(s.Sel.Name, "Err"), "Error"))]
+	message := strconv.Quote(strings.ReplaceAll(kind, "_", " "))
+	whole := ast.Node(s)
+	if lit, ok := m.parents[s].(*ast.CompositeLit); ok && lit.Type == ast.Expr(s) {
+		if len(lit.Elts) != 1 {
+			return false
+		}
+		x := lit.Elts[0]
+		if kv, keyed := x.(*ast.KeyValueExpr); keyed {
+			x = kv.Value
+		}
+		message, whole = m.text(x), lit
+	}
+	if u, ok := m.parents[whole].(*ast.UnaryExpr); ok && u.Op == token.AND {
+		whole = u
+	}
+	_, returned := m.parents[whole].(*ast.ReturnStmt)
+	return kind != "" && returned && m.useHost(m.text(s)+" is recurgent.Fail", m.replace(whole,
+		fmt.Sprintf("recurgent.Fail(%q, %s)", kind, message)))
 }
 
 // toType returns the type that an invented function such as ToInt or AsString would convert to, or "".

@@ -24,6 +24,10 @@ func (m *fixer) fewerArguments(call *ast.CallExpr) bool {
 		types.TypeString(m.Info.TypeOf(s.X), nil) == "*regexp.Regexp" {
 		return m.fix(s.Sel.Name+" takes how many are wanted: -1 for all", m.after(call.Args[0], ", -1"))
 	}
+	if fun := m.text(call.Fun); len(call.Args) == 1 && (fun == "strings.TrimLeft" || fun == "strings.TrimRight") {
+		return m.fix(fun+" takes what to trim: white space", m.replace(call.Fun, fun+"Func"),
+			m.after(call.Args[0], ", unicode.IsSpace"))
+	}
 	to := shorter[m.text(call.Fun)]
 	return to.function != "" && to.arguments == len(call.Args) &&
 		m.fix(m.text(call.Fun)+" takes more arguments: "+to.function, m.replace(call.Fun, to.function))

@@ -102,6 +102,27 @@ func (m *fixer) elidedType(_ types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
+// setOf gives the elements of a set, which is a map of bool, their values.
+func (m *fixer) setOf(_ types.Error, path []ast.Node, _ []string) bool {
+	lit, ok := nearest[*ast.CompositeLit](path, nil)
+	if !ok || lit.Type == nil {
+		return false
+	}
+	set, ok := lit.Type.(*ast.MapType)
+	if !ok {
+		return false
+	}
+	value := map[string]string{"bool": ": true", "struct{}": ": {}"}[m.text(set.Value)]
+	var edits []edit
+	for _, el := range lit.Elts {
+		if _, keyed := el.(*ast.KeyValueExpr); keyed || value == "" {
+			return false
+		}
+		edits = append(edits, m.after(el, value))
+	}
+	return m.fix("a set is a map of bool", edits...)
+}
+
 // calendarNames are the names of weekdays and months.
 var calendarNames = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "January",
 	"February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}

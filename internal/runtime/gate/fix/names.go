@@ -11,7 +11,8 @@ import (
 
 // spellings maps names of other languages to Go's.
 var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "True": "true", "False": "false",
-	"float": "float64", "integer": "int", "boolean": "bool"}
+	"float": "float64", "integer": "int", "boolean": "bool", "double": "float64", "String": "string", "Boolean": "bool",
+	"Integer": "int", "Float": "float64"}
 
 // undefinedName repairs a name from another language.
 func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
@@ -31,7 +32,7 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 	if ok && m.untypedParameters(path) {
 		return true
 	}
-	if ok && m.foreignPackage(id) {
+	if ok && (m.foreignPackage(id) || m.undeclared(id) || m.declaredInBranches(id)) {
 		return true
 	}
 	if ok && len(id.Name) == 1 && id.IsExported() {

@@ -52,7 +52,16 @@ func (m *fixer) comparedWithNil(b *ast.BinaryExpr) bool {
 		return false
 	}
 	const note = "a value of this type is never nil"
-	switch ast.Unparen(value).(type) {
+	switch value := ast.Unparen(value).(type) {
+	case *ast.IndexExpr:
+		t := m.Info.TypeOf(value.X)
+		if t == nil || len(as.Lhs) != 1 || as.Tok != token.DEFINE || len(m.edits) > 0 {
+			break
+		}
+		if _, isMap := t.Underlying().(*types.Map); isMap {
+			there := m.unused("there", "found")
+			return m.fix("a key is there or not", m.after(as.Lhs[0], ", "+there), m.replace(b, not+there))
+		}
 	case *ast.TypeAssertExpr:
 		if len(as.Lhs) == 1 {
 			return m.fix(note, m.replace(b, never))

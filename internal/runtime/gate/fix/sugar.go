@@ -30,6 +30,17 @@ func (m *fixer) stepWithin(e *scanner.Error) bool {
 		edit{end, end, "\n" + name + "++"})
 }
 
+// pairInParentheses leaves out the parentheses of return (value, nil).
+func (m *fixer) pairInParentheses(e *scanner.Error) bool {
+	list, at := m.lexemes(e.Pos.Offset)
+	if at < 3 || list[0].tok != token.RETURN || list[1].tok != token.LPAREN || list[at].tok != token.COMMA ||
+		list[at].depth != list[1].depth+1 || closing(list, 1) != len(list)-1 {
+		return false
+	}
+	end := list[len(list)-1]
+	return m.fix("results stand without parentheses", edit{list[1].from, list[1].to, ""}, edit{end.from, end.to, ""})
+}
+
 // untypedMap gives map{...} its types.
 func (m *fixer) untypedMap(e *scanner.Error) bool {
 	at := e.Pos.Offset

@@ -16,6 +16,7 @@ var spans = map[string]string{"adddays": "AddDate(0, 0, %)", "plusdays": "AddDat
 
 // timeMethods maps methods that times and durations have in other languages to those of Go.
 var timeMethods = map[string]string{"isbefore": "Before", "isafter": "After", "plus": "Add", "isequal": "Equal",
+	"strftime": "Format",
 	"totalminutes": "Minutes", "totalhours": "Hours", "totalseconds": "Seconds"}
 
 // timeMethod repairs methods of times and durations that Go has under another name, or as another call.
@@ -39,6 +40,10 @@ func (m *fixer) timeMethod(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr
 		method == "todays") {
 		return m.useHost("a duration has no days: whole ones are meant", m.replace(call, "recurgent.As("+m.text(s.X)+
 			".Hours()/24, 0).(int)"))
+	}
+	if name == "time.Time" && call != nil && len(call.Args) == 0 && method == "toisostring" {
+		return m.fix("a time is printed by Format", m.replace(call, m.text(s.X)+
+			`.UTC().Format("2006-01-02T15:04:05.000Z")`))
 	}
 	to := timeMethods[method]
 	if to == "" {

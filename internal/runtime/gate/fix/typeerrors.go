@@ -39,6 +39,7 @@ var rules = sync.OnceValue(func() []rule {
 		{lazy.Regexp(`^assignment mismatch: \d+ variables but 1 value`), (*fixer).repeatedValue},
 		{lazy.Regexp(`^cannot indirect `), (*fixer).power},
 		{lazy.Regexp(`^invalid append: argument must be a slice`), (*fixer).appendedTo},
+		{lazy.Regexp(`^missing key in map literal`), (*fixer).setOf},
 		{lazy.Regexp(`^invalid composite literal element type|^invalid composite literal type any|missing type in composite literal`), (*fixer).elidedType},
 		{lazy.Regexp(`does not satisfy ~\[\]`), (*fixer).swappedList},
 		{lazy.Regexp(`does not satisfy ~\[\]`), (*fixer).containing},
