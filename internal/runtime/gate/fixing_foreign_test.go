@@ -15,6 +15,8 @@ func TestFixForeignForms(t *testing.T) {
 	run := func(body string) string { return program("", "", body) }
 	order := "func (h queue) Len() int { return len(h) }\nfunc (h queue) Less(i, j int) bool { return h[i] < h[j] }\nfunc (h queue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }\n"
 	for _, c := range []struct{ name, source, want string }{
+		{"a heap of integers", program("container/heap", "type queue []int\n"+order+"func (h *queue) Push(x int) { *h = append(*h, x) }\nfunc (h *queue) Pop() int { o := *h; n := o[len(o)-1]; *h = o[:len(o)-1]; return n }",
+			"h := queue{}\nheap.Init(h)\nheap.Push(h, 3)\na := heap.Pop(h)\nreturn a + 1, nil"), "return a + 1, nil"},
 		// Conditional expressions.
 		{"a choice that is returned", run("a, b := \"x\", \"y\"\nreturn a == b ? a + \"1\" : b[0:1], nil"), "if a == b {\n\t\treturn a + \"1\", nil\n\t}\n\treturn b[0:1], nil"},
 		{"a choice that is set", run("n, place := 2, 0\nplace = n > 1 && n < 9 ? place : n + 1\nreturn place, nil"), "} else {\n\t\tplace = n + 1"},
@@ -203,6 +205,12 @@ func TestFixRefusesForms(t *testing.T) {
 		{"an address that is kept", program("", "type shape interface { grow() }\ntype square struct { n int }\nfunc (s *square) grow() { s.n++ }\nvar kept shape\nfunc keep(s shape) { kept = s }", "s := square{1}\nkeep(s)\ns.n = 5\nkept.grow()\nreturn s.n, nil")},
 		{"constants that go on", program("", "const (\n\ta = iota\n\tl = []int{1}\n)", "return a, nil")},
 		{"a misspelled variable", run("total := 0\nfor i := range 3 { totl = total + i }\nreturn total, nil")},
+		{"a variable of the turn before", run("n := 0\nfor _, c := range \"aab\" { if c == before { n++ }; before = c }\nreturn n, nil")},
+		{"the text of a number, or its character", run("n := 65\nreturn String(n), nil")},
+		{"places in a text by their numbers", program("strings", "", `return strings.Format("{0}", 3), nil`)},
+		{"a quotient that may fail", run("a := 0\nx := 1 + (a > 0 ? 10 / a : 0)\nreturn x, nil")},
+		{"numbers among texts", program("strings", "", `l := []float64{1, 2.5}; return strings.Join(l, ","), nil`)},
+		{"an integer beside a fraction", run("n, f := 7, 3.5\nx := min(n, f)\nreturn []any{n / 2, x}, nil")},
 		{"a variable of one branch", run("if len(call.Args) > 1 { x := 1 }\nreturn x, nil")},
 		{"a variable of the last turn", run("for i := range 3 { last = i }\nreturn last, nil")},
 		{"branches of two types", run("if len(call.Args) > 1 { x := 1 } else { x := \"a\" }\nreturn x, nil")},

@@ -14,6 +14,10 @@ var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "
 	"float": "float64", "integer": "int", "boolean": "bool", "double": "float64", "String": "string", "Boolean": "bool",
 	"Integer": "int", "Float": "float64"}
 
+// conversions are the spellings that also convert a value. A function double may be twice its argument, and String the
+// text of a number, which Go's string is not.
+var conversions = []string{"float", "integer", "Float", "Integer"}
+
 // undefinedName repairs a name from another language.
 func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 	id, ok := path[0].(*ast.Ident)
@@ -39,7 +43,11 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		a, _ := nearest(path, func(a *ast.TypeAssertExpr) bool { return a.Type != nil && a.Type.Pos() <= id.Pos() })
 		return a != nil && m.fix(id.Name+" is a type of another function: any", m.replace(id, "any"))
 	}
-	return to != "" && m.fix(fmt.Sprintf("%s is %s in Go", id.Name, to), m.replace(id, to))
+	c, called := m.parents[id].(*ast.CallExpr)
+	if to == "" || called && c.Fun == path[0] && !slices.Contains(conversions, id.Name) {
+		return false
+	}
+	return m.fix(fmt.Sprintf("%s is %s in Go", id.Name, to), m.replace(id, to))
 }
 
 // foreignPackage repairs a call of a function of a package that programs do not have, such as lo.Filter.
@@ -68,7 +76,7 @@ var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slic
 	"unicode.IsWhiteSpace": "unicode.IsSpace", "unicode.IsUppercase": "unicode.IsUpper",
 	"unicode.IsUpperCase": "unicode.IsUpper", "unicode.IsLowercase": "unicode.IsLower",
 	"unicode.IsLowerCase": "unicode.IsLower", "unicode.IsPunctuation": "unicode.IsPunct",
-	"strings.Format": "fmt.Sprintf", "fmt.Format": "fmt.Sprintf", "errors.NewError": "errors.New",
+	"errors.NewError":     "errors.New",
 	"strconv.IntToString": "strconv.Itoa", "strconv.ParseInteger": "strconv.Atoi",
 	"strconv.StringToInt": "strconv.Atoi", "regexp.Compiled": "regexp.MustCompile"}
 

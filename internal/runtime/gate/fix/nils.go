@@ -36,14 +36,10 @@ func (m *fixer) comparedWithNil(b *ast.BinaryExpr) bool {
 	if b.Op == token.NEQ {
 		not, never = "", "true"
 	}
-	if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok {
-		if t := m.Info.TypeOf(ix.X); t != nil {
-			if _, isMap := t.Underlying().(*types.Map); isMap {
-				edits, ok := m.given("hasKey", hasKey)
-				return ok && len(m.edits) == 0 && m.fix("a key is there or not", append(edits,
-					m.replace(b, not+"hasKey("+m.text(ix.X)+", "+m.text(ix.Index)+")"))...)
-			}
-		}
+	if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && isMap(m.Info.TypeOf(ix.X)) {
+		edits, ok := m.given("hasKey", hasKey)
+		return ok && len(m.edits) == 0 && m.fix("a key is there or not", append(edits,
+			m.replace(b, not+"hasKey("+m.text(ix.X)+", "+m.text(ix.Index)+")"))...)
 	}
 	v := m.variable(x)
 	def, value := m.definition(v)
@@ -54,11 +50,7 @@ func (m *fixer) comparedWithNil(b *ast.BinaryExpr) bool {
 	const note = "a value of this type is never nil"
 	switch value := ast.Unparen(value).(type) {
 	case *ast.IndexExpr:
-		t := m.Info.TypeOf(value.X)
-		if t == nil || len(as.Lhs) != 1 || as.Tok != token.DEFINE || len(m.edits) > 0 {
-			break
-		}
-		if _, isMap := t.Underlying().(*types.Map); isMap {
+		if isMap(m.Info.TypeOf(value.X)) && len(as.Lhs) == 1 && as.Tok == token.DEFINE && len(m.edits) == 0 {
 			there := m.unused("there", "found")
 			return m.fix("a key is there or not", m.after(as.Lhs[0], ", "+there), m.replace(b, not+there))
 		}
@@ -76,6 +68,15 @@ func (m *fixer) comparedWithNil(b *ast.BinaryExpr) bool {
 		}
 	}
 	return false
+}
+
+// isMap reports whether a type, which may be nil, is one of maps.
+func isMap(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	_, is := t.Underlying().(*types.Map)
+	return is
 }
 
 // checked reports whether the statement after an assignment returns its error.

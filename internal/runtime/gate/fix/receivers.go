@@ -15,8 +15,12 @@ import (
 func (m *fixer) pointerReceiver(e types.Error, path []ast.Node, _ []string) bool {
 	x := m.operandAt(e, path)
 	c, ok := m.parents[x].(*ast.CallExpr)
-	return ok && strings.HasSuffix(strings.TrimSpace(e.Msg), "has pointer receiver)") && m.variable(x) != nil &&
-		c.Fun != x && m.callee(c) != "" && m.fix(m.text(x)+" is changed in place: its address is passed", m.before(x, "&"))
+	if !ok || !strings.HasSuffix(strings.TrimSpace(e.Msg), "has pointer receiver)") || m.variable(x) == nil ||
+		c.Fun == x || m.callee(c) == "" {
+		return false
+	}
+	m.alone = strings.Contains(e.Msg, "heap.Interface") // what a heap returns gets its type in the next round
+	return m.fix(m.text(x)+" is changed in place: its address is passed", m.before(x, "&"))
 }
 
 // ofHeap gives Push and Pop of a heap the types that container/heap asks for. What the program takes from the heap gets
@@ -26,7 +30,7 @@ func (m *fixer) ofHeap(e types.Error, path []ast.Node, _ []string) bool {
 	if x == nil {
 		return false
 	}
-	if len(m.edits) > 0 {
+	if m.alone = len(m.edits) > 0; m.alone {
 		return true // in the next round
 	}
 	name, ok := m.definedType(m.Info.TypeOf(x))
@@ -112,7 +116,7 @@ var behindPointers = lazy.Regexp(`\b(time\.Location|regexp\.Regexp)\b`)
 // byAddress declares values of such types as pointers, which all functions return and take.
 func (m *fixer) byAddress(e types.Error, _ []ast.Node, _ []string) bool {
 	g := behindPointers().FindString(e.Msg)
-	if len(m.edits) > 0 {
+	if m.alone = len(m.edits) > 0; m.alone {
 		return true // in the next round
 	}
 	var edits []edit

@@ -16,7 +16,7 @@ var spans = map[string]string{"adddays": "AddDate(0, 0, %)", "plusdays": "AddDat
 
 // timeMethods maps methods that times and durations have in other languages to those of Go.
 var timeMethods = map[string]string{"isbefore": "Before", "isafter": "After", "plus": "Add", "isequal": "Equal",
-	"strftime": "Format",
+	"strftime":     "Format",
 	"totalminutes": "Minutes", "totalhours": "Hours", "totalseconds": "Seconds"}
 
 // timeMethod repairs methods of times and durations that Go has under another name, or as another call.
@@ -26,24 +26,8 @@ func (m *fixer) timeMethod(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr
 		return false
 	}
 	method := plainName(s.Sel.Name)
-	if name == "time.Time" && call != nil && len(call.Args) == 1 {
-		arg := call.Args[0]
-		if of := m.Info.TypeOf(arg); spans[method] != "" && isWhole(of) && !isNamed(of) {
-			return m.fix("a time has no "+s.Sel.Name, edit{m.offset(s.Sel.Pos()), m.offset(call.End()),
-				strings.Replace(spans[method], "%", m.text(arg), 1)})
-		}
-		if method == "subtract" || method == "minus" || method == "sub" {
-			return m.earlier(s, call)
-		}
-	}
-	if name == "time.Duration" && call != nil && len(call.Args) == 0 && (method == "days" || method == "indays" ||
-		method == "todays") {
-		return m.useHost("a duration has no days: whole ones are meant", m.replace(call, "recurgent.As("+m.text(s.X)+
-			".Hours()/24, 0).(int)"))
-	}
-	if name == "time.Time" && call != nil && len(call.Args) == 0 && method == "toisostring" {
-		return m.fix("a time is printed by Format", m.replace(call, m.text(s.X)+
-			`.UTC().Format("2006-01-02T15:04:05.000Z")`))
+	if call != nil && (m.spanMethod(s, name, call) || m.shownTime(s, name, call)) {
+		return true
 	}
 	to := timeMethods[method]
 	if to == "" {
@@ -58,6 +42,35 @@ func (m *fixer) timeMethod(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr
 		after = "()"
 	}
 	return m.fix(s.Sel.Name+" is "+to, m.replace(s.Sel, to+after))
+}
+
+// spanMethod repairs methods that add a number of units to a time, or subtract something from it.
+func (m *fixer) spanMethod(s *ast.SelectorExpr, name string, call *ast.CallExpr) bool {
+	if name != "time.Time" || len(call.Args) != 1 {
+		return false
+	}
+	method := plainName(s.Sel.Name)
+	if of := m.Info.TypeOf(call.Args[0]); spans[method] != "" && isWhole(of) && !isNamed(of) {
+		return m.fix("a time has no "+s.Sel.Name, edit{m.offset(s.Sel.Pos()), m.offset(call.End()),
+			strings.Replace(spans[method], "%", m.text(call.Args[0]), 1)})
+	}
+	return (method == "subtract" || method == "minus" || method == "sub") && m.earlier(s, call)
+}
+
+// shownTime repairs the days of a duration, and the text of a time as JavaScript writes it.
+func (m *fixer) shownTime(s *ast.SelectorExpr, name string, call *ast.CallExpr) bool {
+	if len(call.Args) > 0 {
+		return false
+	}
+	switch method := plainName(s.Sel.Name); {
+	case name == "time.Duration" && (method == "days" || method == "indays" || method == "todays"):
+		return m.useHost("a duration has no days: whole ones are meant", m.replace(call, "recurgent.As("+m.text(s.X)+
+			".Hours()/24, 0).(int)"))
+	case name == "time.Time" && method == "toisostring":
+		return m.fix("a time is printed by Format", m.replace(call, m.text(s.X)+
+			`.UTC().Format("2006-01-02T15:04:05.000Z")`))
+	}
+	return false
 }
 
 // earlier repairs t.Subtract(d) and t.Sub(d): the time before a duration is t.Add(-d), and the duration between two
