@@ -82,6 +82,15 @@ func liveOne(t *testing.T, seed uint64) {
 		again)
 }
 
+// What a request to a model cost counts although the disk is full when the request ends.
+func TestFullDiskAsAModelAnswers(t *testing.T) {
+	res := Live(t, 1, []Step{{After: time.Second, Kind: Open}, {After: time.Second, Kind: Call, N: [3]int{0, 10, 7}},
+		{After: 300 * time.Millisecond, Kind: Full, N: [3]int{30}}, {After: 10 * time.Minute, Kind: Check}}, false)
+	if res.Failure != "" || res.Tally.Checks < 2 {
+		t.Errorf("%+v, %s", res.Tally, res.Failure)
+	}
+}
+
 // A day of 10,000 calls with faults ends as expected.
 func TestDay(t *testing.T) {
 	if testing.Short() {
