@@ -14,14 +14,17 @@ type AuditQuery struct {
 	// be searched for. "" means the newest.
 	Before string
 	Limit  int
-	Scan   *Scan // limits the entries that are looked at; nil means no limit
+	// Since is the time of the oldest entry, as agent.FormatTime formats it: the first entry before it ends the page.
+	// "" means no limit. Where clocks went back, later entries can be missing.
+	Since string
+	Scan  *Scan // limits the entries that are looked at; nil means no limit
 
 	Principal string   // exact match; "" matches any
 	Actions   []string // any of these; empty matches any
 	Undos     bool     // only operations that undid another one
 }
 
-// Match reports whether the query selects the entry. It ignores Before, Limit and Scan.
+// Match reports whether the query selects the entry. It ignores Before, Limit, Since and Scan.
 func (q *AuditQuery) Match(e *agent.AuditEntry) bool {
 	return (q.Principal == "" || q.Principal == e.Actor) && (len(q.Actions) == 0 ||
 		slices.Contains(q.Actions, e.Action)) && (!q.Undos || e.Undoes != "")
@@ -82,7 +85,7 @@ func (p *AuditPage) Add(e *agent.AuditEntry) (ended bool) {
 		}
 		return false
 	}
-	if p.Pass(func() string { return AuditCursor(e) }) {
+	if e.Timestamp < p.q.Since || p.Pass(func() string { return AuditCursor(e) }) {
 		return true
 	}
 	if p.q.Match(e) && len(p.Entries) < p.q.Limit {

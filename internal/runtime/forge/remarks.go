@@ -31,14 +31,15 @@ func describeReasons(ctx context.Context, c *call.Selection, e *evidenceText) {
 	}
 	since := agent.FormatTime(g.Current().CreatedAt)
 	entries, err := c.Env.Store.Audit(ctx, store.AuditQuery{Limit: remarkEntries,
-		Actions: []string{"artifact.regenerate", "recommendation.apply"}, Scan: &store.Scan{Most: remarkScan}})
+		Actions: []string{"artifact.regenerate", "recommendation.apply"}, Since: since,
+		Scan: &store.Scan{Most: remarkScan}})
 	if err != nil {
 		return // a poorer prompt is better than no program
 	}
 	shown := 0
 	for i := range entries {
 		a := &entries[i]
-		if a.Timestamp < since || shown == ShownRemarks {
+		if shown == ShownRemarks {
 			return
 		}
 		if a.Reason != "" && asksForProgram(c, a) {

@@ -332,7 +332,7 @@ func (p *auditTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.Aud
 		if id := page.Seeks(); id != "" && !bytes.Contains(line, []byte(`"id":"`+id+`"`)) {
 			return false, nil
 		} else if id == "" && !wanted.may(line) {
-			return page.Pass(func() string { return cursorOf(line) }), nil
+			return before(line, q.Since) || page.Pass(func() string { return cursorOf(line) }), nil
 		}
 		var a agent.AuditEntry
 		if json.Unmarshal(line, &a) != nil {
@@ -351,6 +351,18 @@ func endBefore(f io.ReaderAt, size, seq int64) (int64, error) {
 		err := json.Unmarshal(line, &e)
 		return e.Seq >= seq, err == nil
 	})
+}
+
+// before reports whether a line's entry is older than a time, which may be "". It does not decode the line: the time is
+// the first of its values but for the id.
+func before(line []byte, since string) bool {
+	const field = `"timestamp":"`
+	i := bytes.Index(line, []byte(field))
+	if since == "" || i < 0 {
+		return false
+	}
+	at := line[i+len(field):]
+	return string(at[:min(len(since), len(at))]) < since
 }
 
 // cursorOf returns the cursor of a line's entry.

@@ -101,6 +101,20 @@ func auditChain(t *testing.T, r *rig) {
 	if v := Chained(t, agent.DefaultNamespace, r.s); v.Head.Seq != head.Seq+1 {
 		t.Errorf("got the head %v after one more entry behind %v", v.Head, head)
 	}
+	at := [3]string{"2026-11-20T10:00:00.000Z", "2026-11-20T11:00:00.000Z", "2026-11-20T11:00:00.001Z"}
+	for _, e := range []agent.AuditEntry{{Timestamp: at[0], Action: "late"}, {Timestamp: at[0], Action: "else"},
+		{Timestamp: at[1], Action: "late"}, {Timestamp: at[2], Action: "else"}} {
+		e.ID = fmt.Sprint(e.Action, " at ", e.Timestamp)
+		r.ok(r.s.AppendAudit(r.ctx, e))
+	}
+	r.everyWay(func() {
+		for i, want := range []int{2, 1, 0} {
+			list, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 5, Since: at[i], Actions: []string{"late"}})
+			if r.ok(err); len(list) != want {
+				t.Errorf("got %v since %s, want %d entries", list, at[i], want)
+			}
+		}
+	})
 }
 
 // auditPages reads the 20 entries of bob, and the 3 of ann below them, page by page. A page may end early at its scan
