@@ -25,6 +25,46 @@ func (f *FS) Crash(n int, mode Mode, random *rand.Rand) *FS {
 	return crashed(f.ops[:n], mode, random)
 }
 
+// Compact replaces the operations before the first one that a power cut could lose now by fewer ones that lead to the
+// same state.
+func (f *FS) Compact() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := newPowerCut(f.ops, LoseAll, nil)
+	moved := map[int]int{} // last certain rename of each inode: it carries the file along, created there or not
+	for i, op := range f.ops {
+		if op.Kind == "rename" && c.certain(i, op) {
+			moved[op.Inode] = i
+		}
+	}
+	n, end := 0, 0 // the prefix of n operations ends after the renames that its files need, the last of which is at end
+	for i, op := range f.ops {
+		if !c.certain(i, op) {
+			if op.Kind != "create" || moved[op.Inode] <= i {
+				break
+			}
+			end = max(end, moved[op.Inode])
+		}
+		if i >= end {
+			n = i + 1
+		}
+	}
+	f.ops = append(crashed(f.ops[:n], KeepAll, nil).ops, f.ops[n:]...)
+}
+
+// certain reports whether operation i survives every power cut.
+func (c *powerCut) certain(i int, op Op) bool {
+	switch op.Kind {
+	case "write", "truncate":
+		return max(c.syncedFile[op.Inode], c.syncedAll) > i
+	case "create", "remove", "removeall", "renamedir", "mkdir":
+		return max(c.syncedDir[path.Dir(op.Name)], c.syncedAll) > i
+	case "rename":
+		return max(c.syncedDir[path.Dir(op.Name)], c.syncedDir[path.Dir(op.To)], c.syncedAll) > i
+	}
+	return true
+}
+
 // powerCut computes the state after a power cut.
 type powerCut struct {
 	mode       Mode
@@ -33,13 +73,36 @@ type powerCut struct {
 	syncedDir  map[string]int // index of each directory's last sync
 	syncedAll  int            // index of the last sync of everything
 	out        *FS
-	content    map[int][]byte
+	content    map[int]*inode
 }
 
-// crashed replays the operations that survive. The first pass finds the last sync of each file and directory.
+// crashed replays the operations that survive.
 func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
-	c := powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(),
-		content: map[int][]byte{}}
+	c := newPowerCut(ops, mode, random)
+	for i, op := range ops {
+		if op.Kind == "write" || op.Kind == "truncate" {
+			c.change(i, op)
+		} else {
+			c.rename(i, op)
+		}
+	}
+	for name, x := range c.out.names {
+		if x = c.content[x.id]; x == nil {
+			x = &inode{id: c.out.names[name].id}
+		}
+		c.out.names[name], c.out.files[x.id] = x, x
+	}
+	for _, op := range ops {
+		c.out.inode = max(c.out.inode, op.Inode)
+	}
+	c.out.asOps()
+	return c.out
+}
+
+// newPowerCut finds the last sync of each file and directory.
+func newPowerCut(ops []Op, mode Mode, random *rand.Rand) *powerCut {
+	c := &powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(),
+		content: map[int]*inode{}}
 	for i, op := range ops {
 		switch op.Kind {
 		case "sync":
@@ -50,21 +113,7 @@ func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 			c.syncedAll = i
 		}
 	}
-	for i, op := range ops {
-		if op.Kind == "write" || op.Kind == "truncate" {
-			c.change(i, op)
-		} else {
-			c.rename(i, op)
-		}
-	}
-	for _, x := range c.out.names {
-		x.data, c.out.files[x.id] = c.content[x.id], x
-	}
-	for _, op := range ops {
-		c.out.inode = max(c.out.inode, op.Inode)
-	}
-	c.out.asOps()
-	return c.out
+	return c
 }
 
 // stays decides whether an operation survives. A synced one always does.
@@ -84,7 +133,12 @@ func (c *powerCut) change(i int, op Op) {
 		to := from + c.random.IntN(len(op.Data)-from)
 		op.Off, op.Data = op.Off+int64(from), op.Data[from:to]
 	}
-	c.content[op.Inode] = applyWrite(c.content[op.Inode], op)
+	x := c.content[op.Inode]
+	if x == nil {
+		x = &inode{id: op.Inode}
+		c.content[op.Inode] = x
+	}
+	x.write(op)
 }
 
 // rename replays a change of a directory, if it survives.
@@ -138,8 +192,9 @@ func (f *FS) asOps() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.names)) {
 		x := f.names[name]
+		x.shared = true
 		f.ops = append(f.ops, Op{Kind: "create", Name: name, Inode: x.id},
-			Op{Kind: "write", Inode: x.id, Data: slices.Clone(x.data)}, Op{Kind: "sync", Inode: x.id})
+			Op{Kind: "write", Inode: x.id, Data: x.data}, Op{Kind: "sync", Inode: x.id})
 	}
 	for _, dir := range dirs {
 		f.ops = append(f.ops, Op{Kind: "syncdir", Name: dir})

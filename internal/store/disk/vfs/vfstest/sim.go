@@ -37,8 +37,9 @@ type FS struct {
 }
 
 type inode struct {
-	id   int
-	data []byte
+	id     int
+	data   []byte
+	shared bool // data is that of an operation, too, and must not be changed in place
 }
 
 // Op is a recorded operation. Only the fields that its kind needs are set.
@@ -95,7 +96,7 @@ func (f *FS) apply(op Op) {
 	switch op.Kind {
 	case "write", "truncate":
 		if x := f.files[op.Inode]; x != nil {
-			x.data = applyWrite(x.data, op)
+			x.write(op)
 		}
 	case "create":
 		f.link(op.Name, &inode{id: op.Inode})
@@ -153,24 +154,29 @@ func (f *FS) moveDir(from, to string) {
 	}
 }
 
-// applyWrite changes data in place where it can, and returns it.
-func applyWrite(data []byte, op Op) []byte {
-	size := op.Size
+// write applies a write or a truncation.
+func (x *inode) write(op Op) {
+	n, size := int64(len(x.data)), op.Size
 	if op.Kind == "write" {
-		size = max(int64(len(data)), op.Off+int64(len(op.Data)))
-	}
-	if n := int64(len(data)); size <= n {
-		data = data[:size]
-	} else {
-		if size > int64(cap(data)) {
-			data = slices.Grow(data, int(max(size, 2*n)-n)) // append grows by a quarter
+		if op.Off == 0 && int64(len(op.Data)) >= n {
+			x.data, x.shared = op.Data, true
+			return
 		}
-		data = append(data, make([]byte, size-n)...)
+		size = max(n, op.Off+int64(len(op.Data)))
+	} else if size <= n {
+		x.data = x.data[:size]
+		return
 	}
-	if op.Kind == "write" {
-		copy(data[op.Off:], op.Data)
+	if x.shared || size > int64(cap(x.data)) {
+		own := make([]byte, n, max(size, 2*n)) // append grows by a quarter
+		copy(own, x.data)
+		x.data, x.shared = own, false
 	}
-	return data
+	x.data = x.data[:size]
+	if size > n {
+		clear(x.data[n:])
+	}
+	copy(x.data[op.Off:], op.Data)
 }
 
 // Mark records n among the operations, as a point of the test to refer to. It is not counted for Fail.
