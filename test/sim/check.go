@@ -38,6 +38,8 @@ func (w *World) quiet(whole bool) {
 		w.checkUsage(p)
 	}
 	w.checkNamespaces()
+	w.write(w.disk)
+	w.disk.compact()
 }
 
 // ended waits until no call of the session runs any more: one that its client has left may go on. It must have ended

@@ -110,6 +110,14 @@ func (d *disk) powerOffNow(cut func()) {
 	}
 }
 
+// compact forgets the operations so far that are durable.
+func (d *disk) compact() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Compact()
+	d.wrote = len(d.Ops())
+}
+
 // after returns the disk in the state that a power cut left.
 func (d *disk) after(random *rand.Rand) *disk {
 	d.mu.Lock()

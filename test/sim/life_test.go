@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	goruntime "runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,9 +21,6 @@ import (
 // time.
 func TestMain(m *testing.M) {
 	goruntime.GOMAXPROCS(1)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 	os.Exit(m.Run())
 }
 
