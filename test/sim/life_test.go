@@ -44,7 +44,7 @@ func numberOf(t *testing.T, name string, otherwise int) int {
 // expected. LIFE_SEED is the first of LIFE_SEEDS seeds; LIFE_STEPS is the number of steps, or a file with the steps
 // that a failure left; LIFE_TRACE is a file for the trace of the last life.
 func TestLife(t *testing.T) {
-	seeds := 4
+	seeds := 8
 	if !testing.Short() {
 		seeds = 20
 	}
