@@ -22,8 +22,8 @@ func (m *fixer) syntax(err error) {
 			continue
 		}
 		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.member,
-			m.foreignEqual, m.foreignList, m.stepWithin, m.pairInParentheses, m.untypedMap, m.backwards, m.interpolated, m.unconstrained,
-			m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
+			m.foreignEqual, m.foreignList, m.stepWithin, m.pairInParentheses, m.untypedMap, m.backwards, m.interpolated,
+			m.unconstrained, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}
