@@ -231,8 +231,9 @@ func (b *Builder) sum(h io.Writer, dirs []string) error {
 
 // sourceDirs are the packages of this module in an executable, below internal/runtime. They import only each other and
 // the standard library.
-var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/support/maphash", "plain", "recurgent",
-	"recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
+var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/support/contexts",
+	"native/support/logs", "native/support/maphash", "native/support/random", "native/support/reflection", "plain",
+	"recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
 	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads",
 	"sandbox/wire"}
 

@@ -26,10 +26,15 @@ type Env struct {
 	// v1 draws from the same generator. All runs of the Env share it.
 	v1   *randv1.Rand
 	wait func(time.Duration) // may be nil
+
+	advanced func(time.Time) // may be nil
 }
 
 // OnSleep sets a function to call with the duration of each sleep. nil means that sleeps do not wait.
 func (e *Env) OnSleep(wait func(time.Duration)) { e.wait = wait }
+
+// OnAdvance sets a function to call with the time after each sleep.
+func (e *Env) OnAdvance(advanced func(now time.Time)) { e.advanced = advanced }
 
 // New returns an Env at the zero time with seed 0.
 func New() *Env {
@@ -81,7 +86,8 @@ func (e *Env) Now() time.Time {
 	return e.now
 }
 
-// Sleep advances the clock by d and calls the function set by OnSleep. A duration of 0 or less has no effect.
+// Sleep advances the clock by d and calls the functions set by OnSleep and OnAdvance. A duration of 0 or less has no
+// effect.
 func (e *Env) Sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -89,6 +95,9 @@ func (e *Env) Sleep(d time.Duration) {
 	e.now = e.now.Add(d)
 	if e.wait != nil {
 		e.wait(d)
+	}
+	if e.advanced != nil {
+		e.advanced(e.now)
 	}
 }
 

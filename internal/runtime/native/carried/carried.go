@@ -50,7 +50,10 @@ func ImportMap() string { return allow.ImportMap() + "importmap hash/maphash=" +
 // Packages returns the import paths of the packages that executables are linked with, without the packages that these
 // import.
 func Packages() []string {
-	list := []string{Support, maphash}
+	list := []string{Support}
+	for _, name := range []string{"contexts", "logs", "maphash", "random", "reflection"} {
+		list = append(list, Support+"/"+name)
+	}
 	for _, p := range allow.Packages() {
 		list = append(list, allow.TruePath(p.Path))
 	}

@@ -38,6 +38,9 @@ func LoadLocation(name string) (*time.Location, error) { return rt.LoadLocation(
 // Sleep replaces time.Sleep.
 func Sleep(d time.Duration) { env.Sleep(d) }
 
+// OnAdvance sets a function to call with the time after each sleep of a run.
+func OnAdvance(advanced func(now time.Time)) { env.OnAdvance(advanced) }
+
 // Read replaces crypto/rand.Read.
 func Read(p []byte) (int, error) { return env.Read(p) }
 

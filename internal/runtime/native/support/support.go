@@ -1,6 +1,8 @@
 // Package support is linked into every native executable in addition to its program. Package main calls Main. The
-// program's text calls the other functions in place of those whose results would not be determined by the call (package
-// rewrite inserts them). It imports only the standard library and packages of this module that do the same.
+// program's text calls the other functions, and those of the packages below, in place of those whose results would not
+// be determined by the call (package rewrite inserts them). It imports only the standard library and packages of this
+// module that do the same. What stands in for larger libraries is in packages below, so that only programs that use
+// these are linked with them.
 //
 // A launcher has confined the process (package launch), and this package narrows that confinement before anything of
 // the program runs (package now). The text has no initializers of package variables; Program.Reset contains them.
@@ -56,6 +58,9 @@ func (e *engine) Residue() bool { return e.program.Once }
 // Run runs the program with freshly initialized package variables. A panic is recovered and returned.
 func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
 	env.Begin(now, seed)
+	for _, begin := range begins {
+		begin(call)
+	}
 	returned := false
 	defer func() {
 		if !returned {
@@ -69,6 +74,12 @@ func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value an
 	returned = true
 	return value, err, nil
 }
+
+// begins are called at the start of each run. Packages that stand in for libraries add them.
+var begins []func(*recurgent.Call)
+
+// OnRun adds a function to call at the start of each run, before the package variables are initialised.
+func OnRun(begin func(*recurgent.Call)) { begins = append(begins, begin) }
 
 // panicLine returns the line of the program's text at which the current panic began, or 0. The deferred function that
 // recovers must call it.
