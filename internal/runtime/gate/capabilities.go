@@ -38,12 +38,15 @@ var uses = map[string]use{
 	"slices":        {"sorting", []string{"Sort"}},
 }
 
-// capability records the capability of the selected package symbol, and whether the symbol reads the clock or a source
-// of randomness.
+// capability records the capability of the selected package symbol, whether the symbol reads the clock or a source of
+// randomness, and whether what it yields may differ between runs with the same.
 func (ff *factFinder) capability(s *ast.SelectorExpr) {
 	obj := ff.c.info.Uses[s.Sel]
 	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {
 		return
+	}
+	if p, varied := libraryName(obj); varied != "" && slices.Contains(p.Varies, varied) {
+		ff.f.Nondeterministic = true
 	}
 	name, path := obj.Name(), allow.SeenPath(obj.Pkg().Path())
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }

@@ -33,9 +33,9 @@ func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name, source, kind, message string
 	}{
-		{"forbidden import", program("os", "", "os.Exit(1)"), dependencyPolicy, `package "os" is not available`},
-		{"escaped import", "package tool\nimport \"\\x6f\\x73\"\n" + program("", "", "")[13:], dependencyPolicy,
-			`package "os"`},
+		{"forbidden import", program("net", "", "net.Dial(``, ``)"), dependencyPolicy, `package "net" is not available`},
+		{"escaped import", "package tool\nimport \"\\x6e\\x65\\x74\"\n" + program("", "", "")[13:], dependencyPolicy,
+			`package "net"`},
 		{"raw import", "package tool\nimport `os/exec`\n" + program("", "", "")[13:], dependencyPolicy,
 			`package "os/exec"`},
 		{"relative import", program("../x", "", ""), dependencyPolicy, `package "../x"`},
@@ -47,8 +47,12 @@ func TestRefusals(t *testing.T) {
 		{"cgo", "package tool\nimport \"C\"\n" + program("", "", "")[13:], dependencyPolicy, `package "C"`},
 		{"unsafe", program("unsafe", "", "_ = unsafe.Sizeof(1)"), dependencyPolicy, `package "unsafe"`},
 		{"hidden symbol", program("time", "", "time.AfterFunc(0, nil)"), dependencyPolicy, "undefined: time.AfterFunc"},
-		{"hidden reflect", program("reflect", "", "reflect.ValueOf(1)"), dependencyPolicy,
-			"undefined: reflect.ValueOf"},
+		{"hidden reflect", program("reflect", "", "reflect.Select(nil)"), dependencyPolicy, "undefined: reflect.Select"},
+		{"hidden method", program("html/template", "", "template.New(``).ParseGlob(``)"), dependencyPolicy,
+			"template.Template.ParseGlob is not available"},
+		{"hidden method of an embedded type", program("reflect", "type v struct{ reflect.Value }",
+			"return v{}.UnsafeAddr(), nil"), dependencyPolicy, "reflect.Value.UnsafeAddr is not available"},
+		{"most of a package", program("os", "", "os.Exit(1)"), dependencyPolicy, "undefined: os.Exit"},
 		{"host side of the host package", program("", "", "_ = recurgent.Failure{}"), dependencyPolicy,
 			"undefined: recurgent.Failure"},
 		{"unexported field", program("", "", "_ = call.host"), invalidCode, "call.host undefined"},

@@ -12,9 +12,8 @@ import (
 )
 
 // heldPolicy refuses every expression whose type mentions a type that programs cannot import. Such values are reachable
-// without an import: the error of encoding/json for a cycle has a field of type reflect.Value, whose method
-// UnsafePointer yields raw memory. A program that cannot hold such a value can neither select its methods nor convert
-// it to an interface and assert methods that it declares itself.
+// without an import: a method of reflect.Value yields an unsafe.Pointer. A program that cannot hold such a value can
+// neither select its methods nor convert it to an interface and assert methods that it declares itself.
 func (c *check) heldPolicy() *Refusal {
 	h := holder{check: c, known: map[types.Type]*types.TypeName{}}
 	ast.Inspect(c.file, h.visit)
@@ -26,13 +25,13 @@ func (c *check) heldPolicy() *Refusal {
 		clipLine(types.ExprString(h.at))), heldHint(h.what))
 }
 
-// heldHint returns a hint about the package of an unavailable type.
+// heldHint suggests what to use in place of an unavailable type.
 func heldHint(what *types.TypeName) string {
-	if what.Pkg().Path() == "reflect" {
-		return "Use the error's text and its other fields, or pass the field straight to a printing function of fmt. " +
-			symbolHint("reflect")
+	path := allow.SeenPath(what.Pkg().Path())
+	if p, ok := allow.Find(path); ok {
+		return p.Instead(what.Name())
 	}
-	return symbolHint(what.Pkg().Path())
+	return importHint(path)
 }
 
 // A holder searches for the innermost first expression of an unavailable type.

@@ -14,30 +14,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// packageHints maps packages that are not allowed to their replacements.
-func packageHints() map[string]string {
-	return map[string]string{
-		"net/http": "Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.",
-		"os":       "Programs have no files and no environment. What they need comes as arguments.",
-		"sync":     "A program has one goroutine and needs no locks. Remove them.",
-		"reflect":  "Use type switches. Of reflect only DeepEqual is available.",
-		"context":  "A run is limited by the daemon; no context is needed. call.Context is the session's memory.",
-		"log":      "Return messages in the value or in the error.",
-		"unsafe":   "Use encoding/binary or math.Float64bits.",
-		"C":        "Write it in Go.",
-
-		"io/ioutil": "io.ReadAll is in io.",
-		"os/exec":   "Programs start no others.",
-	}
-}
-
 // importHint suggests a replacement for a package that is not allowed.
 func importHint(path string) string {
-	hints := packageHints()
 	base, _, _ := strings.Cut(path, "/")
-	for _, key := range []string{path, base} {
-		if h, ok := hints[key]; ok {
-			return h
+	for _, name := range []string{path, base} {
+		for _, refused := range allow.Refused() {
+			if refused.Name == name {
+				return refused.Instead
+			}
 		}
 	}
 	switch {
@@ -45,8 +29,8 @@ func importHint(path string) string {
 		strings.HasSuffix(path, "/cascadia"), strings.HasSuffix(path, "/htmlquery"), strings.Contains(path, "gocolly"),
 		strings.HasSuffix(path, "/soup"):
 		return fmt.Sprintf("Import %q: doc, err := html.Parse(page), then doc.Find(selector) with Each, Text, Attr and others as in goquery, and Table, Records and Links.", allow.Page)
-	case strings.HasSuffix(path, "template"):
-		return "Build the text with fmt and strings.Builder; html.EscapeString escapes."
+	case path == "C":
+		return "Write it in Go."
 	case strings.HasSuffix(path, "/"+allow.Host):
 		return fmt.Sprintf("Import %q.", allow.Host)
 	case strings.Contains(base, "."):
@@ -100,11 +84,8 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 		if !selected {
 			return c.packageNameHint(pkg)
 		}
-		for _, p := range c.gate.lib.allowed {
-			if p.Name() == pkg && !p.Shows(name) {
-				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path)),
-					dependencyPolicy
-			}
+		if p, ok := c.imported(pkg); ok && !p.Shows(name) && c.gate.lib.has(p.Path, name) {
+			return unavailable(p, name), dependencyPolicy
 		}
 		if hint = knownHint(message); hint == "" {
 			hint = c.memberHint(pkg, name)
@@ -280,15 +261,44 @@ func (c *check) packageNameHint(name string) (hint, kind string) {
 		slices.Sort(paths)
 		return "Import the one that you mean of " + strings.Join(paths, ", ") + ".", invalidCode
 	}
-	for path, hint := range packageHints() {
-		if path == name || strings.HasSuffix(path, "/"+name) {
-			return fmt.Sprintf("Package %q is not available to programs. %s", path, hint), dependencyPolicy
+	if len(paths) == 1 { // the package that the name means lacks a name that the program uses
+		return c.lackHint(name)
+	}
+	for _, p := range allow.Refused() {
+		if p.Name == name || strings.HasSuffix(p.Name, "/"+name) {
+			return fmt.Sprintf("Package %q is not available to programs. %s", p.Name, p.Instead), dependencyPolicy
 		}
 	}
 	if c.calls(name) {
 		return "The program is one whole file: declare func " + name + " in it.", invalidCode
 	}
 	return "", invalidCode
+}
+
+// lackHint returns the hint and the refusal type for the first name that the program selects from an allowed package,
+// which it does not import, and that programs cannot use.
+func (c *check) lackHint(pkg string) (hint, kind string) {
+	kind = invalidCode
+	ast.Inspect(c.file, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || hint != "" {
+			return hint == ""
+		}
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == pkg {
+			for _, p := range c.gate.lib.allowed {
+				if p.Name() == pkg && !p.Shows(s.Sel.Name) && c.gate.lib.has(p.Path, s.Sel.Name) {
+					hint, kind = unavailable(p, s.Sel.Name), dependencyPolicy
+				}
+			}
+		}
+		return true
+	})
+	return hint, kind
+}
+
+// unavailable returns the hint for a name of an allowed package that programs cannot use.
+func unavailable(p allow.Package, name string) string {
+	return fmt.Sprintf("%s.%s is not available to programs. %s", p.Name(), name, p.Instead(name))
 }
 
 // calls reports whether the program calls a function of that name.
@@ -305,15 +315,15 @@ func (c *check) calls(name string) bool {
 	return found
 }
 
-// symbolHint suggests what to use instead of a hidden symbol of the package.
-func symbolHint(path string) string {
-	switch path {
-	case "time":
-		return "There are no timers: a run does one step after the other."
-	case "reflect":
-		return "Use type switches; of reflect only DeepEqual is available."
+// imported returns the package that the file imports under a name.
+func (c *check) imported(name string) (allow.Package, bool) {
+	for _, spec := range c.file.Imports {
+		if path, _ := strconv.Unquote(spec.Path.Value); c.importName(spec) == name {
+			p, ok := c.gate.lib.allowed[path]
+			return p, ok
+		}
 	}
-	return "Do without it."
+	return allow.Package{}, false
 }
 
 // plainMessage returns a type checker's message with our packages under the names that programs use.

@@ -23,8 +23,16 @@ func TestHints(t *testing.T) {
 		{"Run of another name", strings.Replace(head+run, "Run", "Execute", 1), invalidCode, "Declare func Run"},
 		{"a function variable", head + "var Run = func(call *recurgent.Call) (any, error) { return 1, nil }\n",
 			invalidCode, "Declare func Run"},
-		{"a context too", program("context", "func f(context.Context) {}", ""), dependencyPolicy,
-			"no context is needed"},
+		{"a name that is not available", program("context", "", "context.AfterFunc(nil, nil)"), dependencyPolicy,
+			"There are no timers"},
+		{"a method that is not available", program("text/template", "", "template.New(\"\").ParseFiles(\"a\")"),
+			dependencyPolicy, "template.New(name).Parse(text)"},
+		{"a type that is not available", program("time", "var t *time.Timer", ""), dependencyPolicy,
+			"There are no timers"},
+		{"a package that is not available", program("net/smtp", "", "smtp.SendMail(\"\", nil, \"\", nil, nil)"),
+			dependencyPolicy, "Mail is sent through the interface of a service"},
+		{"a file to parse", program("go/parser go/token", "", "parser.ParseFile(token.NewFileSet(), \"a.go\", nil, 0)"),
+			dependencyPolicy, "pass the text as the source"},
 		{"a forgotten import that is not allowed", program("", "", "return os.Getenv(\"x\"), nil"), dependencyPolicy,
 			"no environment"},
 		{"a forgotten import of a path", program("", "", "return http.Get(\"x\")"), dependencyPolicy, "call.Fetch"},
@@ -105,14 +113,14 @@ return 1, 2, nil`))
 		t.Fatal("accepted")
 	}
 	want := []string{
-		`program.go:3:8: package "os" is not available to programs. Programs have no files and no environment. What they need comes as arguments.`,
-		`program.go:4:8: package "io/ioutil" is not available to programs. io.ReadAll is in io.`,
-		`program.go:5:8: package "net/http" is not available to programs. Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.`,
+		`program.go:4:8: package "io/ioutil" is not available to programs. io.ReadAll and io.Discard are in io.`,
 		"program.go:7:1: init functions are not allowed. Initialise package variables where they are declared, or in Run.",
 		`mismatched types any and untyped int). Values of arguments, of the context and of decoded JSON are any; assert them first. JSON numbers are float64: f, ok := call.Arg(1, "n").(float64), then int(f). Lists are []any, objects map[string]any.`,
 		"program.go:12:6: undefined: missing (also in line 13)",
+		`undefined: http.Get. http.Get is not available to programs. Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.`,
 		"undefined: strings.Reverse. Package strings has Reader, Repeat, Replace, ReplaceAll, Replacer.",
 		"call.Printer undefined (type *recurgent.Call has no field or method Printer). A Call has Role, Method,",
+		"undefined: os.Args. os.Args is not available to programs. Programs have no files and no environment.",
 		"too many return values",
 	}
 	for i, w := range want {

@@ -60,6 +60,12 @@ func unbundle(bundle string, parts int) (map[string]string, error) {
 	return all, nil
 }
 
+// has reports whether an allowed package declares the name, which programs may be unable to use.
+func (l *library) has(path, name string) bool {
+	p, err := l.load(path)
+	return err == nil && p.Imports()[0].Scope().Lookup(name) != nil
+}
+
 // load returns an allowed package as programs see it: without hidden names. It returns an error for a package that is
 // not allowed.
 func (l *library) load(path string) (*types.Package, error) {

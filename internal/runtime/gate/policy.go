@@ -88,6 +88,7 @@ func (c *check) typePolicy() *Refusal {
 	if r := c.instancePolicy(); r != nil {
 		return r
 	}
+	c.namePolicy()
 	// touch records a fault if the expression is a variable of another package: its change would be visible to the next
 	// program in the same process.
 	touch := func(e ast.Expr, what string) {

@@ -40,14 +40,29 @@ func ImportMap() string {
 	return b.String()
 }
 
-// A Package is an allowed import.
+// A Package is an allowed import. Names of methods have their type before them, as in "Template.ParseFiles".
 type Package struct {
 	Path   string
-	Hidden []string // exported names that programs cannot use
-	// Useless has exported names that programs cannot use either, because they only serve packages that are not
-	// allowed. Prompts do not mention them.
+	Hidden []Name // exported names that programs cannot use
+	// Useless has exported names that programs cannot use either, because they only serve packages or names that are
+	// not allowed. Prompts do not mention them.
 	Useless []string
-	Only    []string // if not empty, the only exported names that programs can use
+	// Only has, if it is not empty, the only exported names that programs can use. One that ends in * stands for all
+	// names with this beginning.
+	Only []string
+	Part string // what Only leaves, in a prompt's words
+	// Varies has names whose results may differ between two runs with the same time and seed.
+	Varies []string
+	// Changes has functions that change the package for all later users in the process.
+	Changes []string
+	// Denied has names that reach outside of the process for some arguments, which the kernel refuses.
+	Denied []string
+}
+
+// A Name is a name that programs cannot use.
+type Name struct {
+	Name    string
+	Instead string // what to use
 }
 
 // Name returns the package name.
@@ -62,57 +77,35 @@ func (p Package) Name() string {
 // Shows reports whether programs can use the exported name.
 func (p Package) Shows(name string) bool {
 	if len(p.Only) > 0 {
-		return slices.Contains(p.Only, name)
+		return slices.ContainsFunc(p.Only, func(only string) bool {
+			begin, open := strings.CutSuffix(only, "*")
+			return only == name || open && strings.HasPrefix(name, begin)
+		})
 	}
-	return !slices.Contains(p.Hidden, name) && !slices.Contains(p.Useless, name)
+	return !slices.ContainsFunc(p.Hidden, func(n Name) bool { return n.Name == name }) &&
+		!slices.Contains(p.Useless, name)
+}
+
+// Instead returns what to use in place of a name that programs cannot use.
+func (p Package) Instead(name string) string {
+	for _, n := range p.Hidden {
+		if n.Name == name || strings.HasPrefix(name, n.Name+".") {
+			return n.Instead
+		}
+	}
+	if i := slices.IndexFunc(partly, func(n Name) bool { return n.Name == p.Path }); i >= 0 {
+		return partly[i].Instead
+	}
+	return "Do without it."
 }
 
 // Packages returns the list, sorted by path. Callers must not change it. No listed package reaches files, sockets,
-// processes, other goroutines or raw memory; docs/dialect.md explains what is missing.
+// processes, other goroutines or raw memory by the names that it shows, but for those that it lists as denied.
 func Packages() []Package { return packages }
 
-// packages is static data that needs no code to build, because every runner starts with it. It is sorted by path.
-var packages = []Package{
-	{Path: "bufio"}, {Path: "bytes"},
-	{Path: "cmp"},
-	{Path: "compress/gzip"}, {Path: "container/heap"}, {Path: "container/list"}, {Path: "container/ring"},
-	{Path: "crypto/hmac"}, {Path: "crypto/md5"},
-	{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
-	{Path: "crypto/sha1"}, {Path: "crypto/sha256"}, {Path: "crypto/sha512"}, {Path: "crypto/subtle"},
-	{Path: "encoding"}, {Path: "encoding/ascii85"},
-	{Path: "encoding/base32"}, {Path: "encoding/base64"}, {Path: "encoding/binary"}, {Path: "encoding/csv"},
-	{Path: "encoding/hex"},
-	// These are options of encoding/json/v2, which programs cannot import. Go 1.27 has them.
-	{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1",
-		"FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
-		"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics",
-		"OmitEmptyWithLegacySemantics", "Options",
-		"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics",
-		"StringifyWithLegacySemantics",
-		"UnmarshalArrayFromAnyLength"}},
-	{Path: "encoding/pem"}, {Path: "encoding/xml"}, {Path: "errors"}, {Path: "fmt"}, {Path: "hash"},
-	{Path: "hash/adler32"}, {Path: "hash/crc32"},
-	{Path: "hash/crc64"}, {Path: "hash/fnv"},
-	{Path: "hash/maphash"},
-	{Path: "html"}, {Path: "index/suffixarray"},
-	// A pipe needs two goroutines.
-	{Path: "io", Hidden: []string{"Pipe", "PipeReader", "PipeWriter"}},
-	{Path: "iter"},
-	{Path: "maps"},
-	{Path: "math"}, {Path: "math/big"}, {Path: "math/bits"}, {Path: "math/cmplx"},
-	{Path: "math/rand", Hidden: []string{"Seed"}},
-	{Path: "math/rand/v2"}, {Path: "mime/quotedprintable"}, {Path: "net/netip"}, {Path: "net/url"}, {Path: "path"},
-	{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams", "Mismatch",
-		"Number", "Inexact", "LongDigits", "Unmarshal"}},
-	{Path: Page},
-	{Path: "reflect", Only: []string{"DeepEqual"}},
-	{Path: "regexp"}, {Path: "regexp/syntax"},
-	{Path: "slices"},
-	{Path: "sort"}, {Path: "strconv"}, {Path: "strings"}, {Path: "text/scanner"}, {Path: "text/tabwriter"},
-	// Timers run code by themselves or send the real time.
-	{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
-	{Path: "unicode"}, {Path: "unicode/utf16"}, {Path: "unicode/utf8"},
-}
+// Refused returns the packages of the standard library that programs cannot import, sorted by path, with what to use
+// in their place. Callers must not change it.
+func Refused() []Name { return refused }
 
 // Interpreted returns the packages that programs for yaegi may import. Package gate/yaegi runs programs where there is
 // no compiler.
@@ -122,8 +115,7 @@ func Interpreted() []string {
 
 // Find returns the allowed package with that import path, and whether there is one.
 func Find(path string) (Package, bool) {
-	i, found := slices.BinarySearchFunc(packages, path, func(p Package,
-		path string) int {
+	i, found := slices.BinarySearchFunc(packages, path, func(p Package, path string) int {
 		return strings.Compare(p.Path, path)
 	})
 	if !found {

@@ -2,6 +2,7 @@ package allow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,7 +12,7 @@ const RunForm = "func Run(call *recurgent.Call) (any, error)"
 // Dialect returns the part of a prompt that describes the Go that runs here: what is not allowed, and the packages.
 func Dialect() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Ordinary, current Go in one file with exactly one `%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables, files, environment, network but for call.Fetch. Imports:\n", RunForm)
+	fmt.Fprintf(&b, "Ordinary, current Go in one file with exactly one `%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables, files, environment, network but for call.Fetch. Imports (x/*: x and all below):\n", RunForm)
 	b.WriteString(strings.Join(shortList(), ", "))
 	b.WriteString("\n")
 	return b.String()
@@ -21,47 +22,103 @@ func Dialect() string {
 // which the gate reports when a program uses them.
 func shortList() []string {
 	var out []string
-	below := map[string]int{} // index in out, by first path element
-	for _, p := range Packages() {
-		first, rest, nested := strings.Cut(p.Path, "/")
-		if len(p.Only) > 0 {
-			rest += " (only " + strings.Join(p.Only, ", ") + ")"
-		}
-		at, known := below[first]
-		switch {
-		case nested && known:
-			out[at] = strings.TrimSuffix(out[at], "}") + "," + rest + "}"
-		case nested:
-			below[first] = len(out)
-			out = append(out, first+"/{"+rest+"}")
-		default:
-			out = append(out, p.Path+rest)
-		}
+	for _, first := range groups() {
+		out = append(out, group(first)...)
 	}
-	for i, p := range out { // a group of one needs no braces
-		if before, after, ok := strings.Cut(p, "/{"); ok && !strings.Contains(after, ",") {
-			out[i] = before + "/" + strings.TrimSuffix(after, "}")
+	return out
+}
+
+// groups returns the first elements of the paths, in order.
+func groups() []string {
+	var out []string
+	for _, p := range Packages() {
+		if first, _, _ := strings.Cut(p.Path, "/"); !slices.Contains(out, first) {
+			out = append(out, first)
 		}
 	}
 	return out
+}
+
+// group returns the allowed packages of a group: all, all but some, or each by its name, whatever is shortest.
+func group(first string) []string {
+	var itself, below, but, partial []string
+	refused := slices.ContainsFunc(Refused(), func(n Name) bool { return n.Name == first })
+	for _, p := range Packages() {
+		switch rest, in := strings.CutPrefix(p.Path, first+"/"); {
+		case len(p.Only) > 0 && (in || p.Path == first):
+			partial = append(partial, p.Path+" ("+p.Part+")")
+		case in:
+			below = append(below, rest)
+		case p.Path == first:
+			itself = append(itself, first)
+		}
+	}
+	for _, n := range Refused() {
+		if rest, in := strings.CutPrefix(n.Name, first+"/"); in && n.Instead != since127 && !strings.Contains(rest, "/") {
+			but = append(but, rest)
+		}
+	}
+	whole, list := first+"/*", first+"/{"+strings.Join(below, ",")+"}"
+	if len(but) > 0 {
+		whole += " (not " + strings.Join(but, ", ") + ")"
+	}
+	switch {
+	case len(below) == 0:
+		list = ""
+	case len(below) == 1:
+		list = first + "/" + below[0]
+	case len(whole) < len(list) && !refused:
+		return append([]string{whole}, partial...)
+	}
+	return slices.DeleteFunc(append(append(itself, list), partial...), func(s string) bool { return s == "" })
 }
 
 // packageList returns the allowed packages with their hidden names.
 func packageList() []string {
 	var out []string
 	for _, p := range Packages() {
+		line := "`" + p.Path + "`"
 		switch {
-		case p.Path == Host:
-			out = append(out, p.Path)
 		case len(p.Only) > 0:
-			out = append(out, fmt.Sprintf("%s (only %s)", p.Path, strings.Join(p.Only, ", ")))
+			line += ", of it " + strings.Join(p.Only, ", ")
 		case len(p.Hidden) > 0:
-			out = append(out, fmt.Sprintf("%s (without %s)", p.Path, strings.Join(p.Hidden, ", ")))
-		default:
-			out = append(out, p.Path)
+			line += " without " + hiddenNames(p.Hidden)
 		}
+		out = append(out, line)
 	}
 	return out
+}
+
+// hiddenNames lists names with what to use in their place, which stands once for names that share it.
+func hiddenNames(list []Name) string {
+	var out strings.Builder
+	for i, n := range list {
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		out.WriteString(n.Name)
+		if i == len(list)-1 || list[i+1].Instead != n.Instead {
+			out.WriteString(" (" + strings.TrimSuffix(n.Instead, ".") + ")")
+		}
+	}
+	return out.String()
+}
+
+// varying lists the names whose results vary.
+func varying() string { return listed(func(p Package) []string { return p.Varies }) }
+
+// denials lists the names that the kernel refuses for some arguments.
+func denials() string { return listed(func(p Package) []string { return p.Denied }) }
+
+// listed lists names of packages.
+func listed(of func(Package) []string) string {
+	var out []string
+	for _, p := range Packages() {
+		if names := of(p); len(names) > 0 {
+			out = append(out, "`"+p.Path+"`: "+strings.Join(names, ", "))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // document returns the text of docs/dialect.md.
@@ -77,15 +134,18 @@ A program is one file of current Go: what compiles with the Go toolchain of go.m
 
 - One file, package tool, with exactly one function ` + "`" + RunForm + "`" + `.
 - No go statements, no init functions, no compiler directives, no cgo.
-- Other packages' variables may be read, not assigned to, and their address may not be taken. A program that uses what they lead to in an unusual way (a map of package xml in a variable of its own, the ranges of a table of package unicode), that keeps or changes what a library lends its methods Write, UnmarshalJSON, Format or Scan, or that imports regexp/syntax, runs in a new process for each call, which costs milliseconds.
-- A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(err.Type)`" + ` of an error of encoding/json, and used for nothing else.
+- Other packages' variables may be read, not assigned to, and their address may not be taken. A program that uses what they lead to in an unusual way (a map of package xml in a variable of its own, the ranges of a table of package unicode), that keeps or changes what a library lends its methods Write, UnmarshalJSON, Format or Scan, that changes a value by reflection, registers something with a library or imports regexp/syntax, runs in a new process for each call, which costs milliseconds.
+- A value of a type that no allowed package declares can be printed by fmt, as in ` + "`fmt.Sprint(cert.IPAddresses)`" + ` of a certificate, and used for nothing else.
 - Package variables live for one call.
 - Statements are evaluated in the Go compiler's order, also where the language does not specify it.
 - Ranges over maps visit keys in sorted order. A select takes the first case that is ready. What would block for ever ends the run.
 - The clock stands still during a run, but for time.Sleep, which moves it and, in live runs, waits: at most 30 s in sum a call. A sleep that cannot end in time ends the run in timeout at once. Replays, proofs and tries do not wait. Randomness comes from a seed. Both are recorded, so that a call can be repeated.
 - Decoding JSON into any, also by json.Unmarshal and a json.Decoder without options, gives a json.Number for a whole number that float64 does not hold. A function that names no json.Number and asks whether such a value is a float64, with ` + "`" + `, ok` + "`" + ` or in a type switch that uses it, panics, and so does a field of type float64.
+- Deadlines of contexts follow that clock: they pass during a sleep. ` + "`sync.WaitGroup.Go`" + ` calls its function at once. What waits for what nothing can bring, such as a context's end, ends the run.
+- Maps are visited in the same order by reflect and sync.Map.
 - The model is asked through call.Ask and call.Predict alone, a few times a call, and what it answered is noted too.
-- fmt.Print and its kin print nowhere; there is no standard input.
+- fmt.Print and its kin print nowhere; there is no standard input. The default loggers of log and log/slog write to the call's notes, as call.Log does, without times. Other loggers of slog have the clock of the run.
+- Times and randomness of the run reach libraries where they ask for a reader or use crypto/rand.Reader. Where a library may yield something else in a run with the same, the facts have ` + "`nondeterministic: true`" + `, and a replay compares all the same: ` + varying() + `.
 - ` + "`%T`" + ` and the like name types of the program as of package tool.
 - Source is at most 64 KiB, nested at most 150 brackets deep.
 - Type arguments stand at most 16 deep within each other. A package variable has a type that can be written: one of a type that no package exports is refused, but for a variable of that package.
@@ -98,15 +158,18 @@ What the gate corrects instead of refusing, in every program: unused imports and
 
 ## Packages
 
-Left out, whatever they offer besides, are packages that reach files, processes, sockets, other goroutines or raw memory.
+Programs may import all of the standard library that stays in the process, and ours. A test walks over every exported function of it and asks for a decision where one reaches a file, a socket, the process, another goroutine, a timer, the clock, randomness or a variable of its package. The kernel refuses all of these anyhow, also to those that reach outside for some arguments only: ` + denials() + `.
 
 `)
 	for _, line := range packageList() {
-		b.WriteString("- `" + strings.Replace(line, " (", "` (", 1))
-		if !strings.Contains(line, " (") {
-			b.WriteString("`")
-		}
-		b.WriteString("\n")
+		b.WriteString("- " + line + "\n")
+	}
+	b.WriteString(`
+## Packages of the standard library that are refused
+
+`)
+	for _, n := range Refused() {
+		b.WriteString("- `" + n.Name + "`: " + n.Instead + "\n")
 	}
 	return b.String()
 }
@@ -132,7 +195,7 @@ What people put in is not changed. Everything else is refused: all faults at onc
 | ` + "`a[\"n\"] < b[\"n\"]`" + ` of JSON; ` + "`m[k] += f`" + ` of an object of JSON, where the program knows no numbers but float64 and compares none with an int; members of the memory that are counted as int | a function that compares numbers, or texts; what is missing counts as nothing; the conversion |
 | ` + "`func Run(call recurgent.Call)`" + `, ` + "`Run(ctx, call)`" + `, a Run with other results, one function such as ` + "`Sum(list []float64) float64`" + `, another name, a method of an empty struct, one parameter ` + "`args`" + ` of all declared arguments, or one that is a struct of them; one function whose result ` + "`main`" + ` prints | ` + "`func Run(call *recurgent.Call) (any, error)`" + `, which calls it. Not where ` + "`main`" + ` or two functions may be the beginning. Several parameters are the declared ones of their names or, where none are declared and the function is Run or has the method's name, the arguments in their order |
 | several files in one, no package clause or one behind declarations, a function declared within one, a missing comma at the end of a line, braces and else on the next line, the last brace of a function that ends in a return, ` + "`++i`" + `, ` + "`regexp.MustCompile(\"\\b\\d\")`" + ` (no pattern means a backspace) and such a text in a variable, ` + "`and`" + `, ` + "`or`" + `, ` + "`'several letters'`" + `, ` + "`return {\"n\": 1}, nil`" + `, test functions | one file |
-| import paths of the host package and of packages of the standard library; imports of other packages that nothing uses, or main alone, which nothing calls; package log, io/ioutil | the path; nothing; what prints, and a panic for log.Fatal; io |
+| import paths of the host package and of packages of the standard library; imports of other packages that nothing uses, or main alone, which nothing calls; log.Fatal; io/ioutil; go statements of a program without channels | the path; nothing; log.Panic; io; the call alone |
 | a layout of a time such as ` + "`YYYY-MM-DD`" + ` or ` + "`%Y-%m-%d`" + `, where each part is known and stands once | Go's: ` + "`2006-01-02`" + ` |
 | ` + "`m[k].n++`" + ` of a map of structs; a key set of a map that has no value, where no call could see that there is none | the struct taken out, changed and put back; an empty map |
 | ` + "`int(strconv.Atoi(s))`" + ` and other calls with an error within an expression, where nothing else is called before; ` + "`k, v := strings.Split(s, \"=\")`" + `; ` + "`strconv.ParseInt(s, 2)`" + ` of a base | the error is passed on; the two parts, or an error; 64 bits |

@@ -3,6 +3,7 @@ package fix
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -63,9 +64,15 @@ func (m *fixer) prints(c *ast.CallExpr) bool {
 	return true
 }
 
-// assertsFunctions reports whether the program takes functions out of values of any type.
+// callers are packages that call functions among the values that they are given.
+var callers = []string{"html/template", "reflect", "text/template"}
+
+// assertsFunctions reports whether the program, or a package that it imports, takes functions out of values of any
+// type.
 func (m *fixer) assertsFunctions() bool {
-	found := false
+	found := slices.ContainsFunc(m.file.Imports, func(spec *ast.ImportSpec) bool {
+		return slices.Contains(callers, importPath(spec))
+	})
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.TypeAssertExpr:

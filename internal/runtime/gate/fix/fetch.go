@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/types"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
@@ -77,31 +76,18 @@ func (m *fixer) declaresAgain(f *ast.FuncDecl, id *ast.Ident) bool {
 	return found
 }
 
-// statuses maps names in net/http to status codes.
-var statuses = map[string]int{"StatusOK": 200, "StatusCreated": 201, "StatusNoContent": 204,
-	"StatusMovedPermanently": 301, "StatusFound": 302, "StatusBadRequest": 400, "StatusUnauthorized": 401,
-	"StatusForbidden": 403, "StatusNotFound": 404, "StatusTooManyRequests": 429, "StatusInternalServerError": 500,
-	"StatusBadGateway": 502, "StatusServiceUnavailable": 503}
-
-// webClient replaces http.Get by call.Fetch and the names of statuses by numbers. It does nothing if the program uses
-// anything else of net/http.
-func (m *fixer) webClient(name string, has map[string]bool) {
-	for n := range has {
-		if n != "Get" && statuses[n] == 0 {
-			return
-		}
-	}
-	if m.readsStatus(name) {
-		return // Status is a string there
+// webClient replaces http.Get by call.Fetch. It does nothing if the program uses anything else of net/http that is not
+// available, as lacks lists it.
+func (m *fixer) webClient(name string, lacks map[string]bool) {
+	if len(lacks) != 1 || !lacks["Get"] || m.readsStatus(name) { // Status is a string there
+		return
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
-		if !ok || !isName(s.X, name) {
+		if !ok || !isName(s.X, name) || s.Sel.Name != "Get" {
 			return true
 		}
-		if code := statuses[s.Sel.Name]; code != 0 {
-			m.fix(m.text(s)+" is "+strconv.Itoa(code), m.replace(s, strconv.Itoa(code)))
-		} else if host := m.callName(s); host != "" {
+		if host := m.callName(s); host != "" {
 			m.fix(m.text(s)+" is "+host+".Fetch", m.replace(s, host+".Fetch"))
 		}
 		return true

@@ -113,7 +113,7 @@ func (m *fixer) round() {
 	// The tree is new in each round, so everything that refers to its nodes is computed again.
 	m.parents = parentsOf(m.file)
 	m.used, m.makesOf = nil, nil
-	for _, stage := range []func(){m.foreignImports, m.entry, m.missingImports} {
+	for _, stage := range []func(){m.sequential, m.foreignImports, m.entry, m.missingImports} {
 		if stage(); len(m.edits) > 0 {
 			return
 		}

@@ -53,8 +53,8 @@ func (m *fixer) selected() map[string]map[string]bool {
 	return out
 }
 
-// foreignImports repairs imports of paths that are not available: the host package under another path, a package of the
-// standard library with a wrong path, or a package that nothing uses.
+// foreignImports repairs imports of paths that are not available (the host package under another path, a package of the
+// standard library with a wrong path, or a package that nothing uses), and uses of names that packages lack here.
 func (m *fixer) foreignImports() {
 	// Functions that nothing calls go first, because they may be the only users of an import.
 	if m.deadMain() || m.tests() {
@@ -69,41 +69,58 @@ func (m *fixer) foreignImports() {
 			continue
 		}
 		seen[name+" "+p] = true
-		if _, allowed := m.checker.Names(p); allowed || name == "." {
-			continue
+		if _, allowed := m.checker.Names(p); !allowed && name != "." {
+			m.foreignImport(spec, used[name])
+		} else if allowed {
+			m.partlyForeign(p, name, used[name])
 		}
-		has := used[name]
-		switch {
-		case m.isHost(p, name, has):
-			text := strconv.Quote(host)
-			if name != host {
-				text = name + " " + text
-			}
-			m.fix(fmt.Sprintf("the host package is imported as %q, not as %q", host, p), m.replace(spec, text))
-		case len(has) == 0:
-			m.fix(fmt.Sprintf("the import of %q, which nothing uses, is left out", p), m.importLine(spec))
-		case p == "net/http":
-			m.webClient(name, has)
-		case p == "io/ioutil":
-			m.ioutil(name, has)
-		case p == "golang.org/x/exp/constraints":
-			m.constraints(spec, name)
-		case p == "github.com/pkg/errors":
-			m.wrapping(spec, name)
-		case p == "context":
-			m.contexts(name)
-		case p == "sync":
-			m.sequential(name)
-		case p == "os":
-			m.outputs(name)
-		case p == "log" && !uses(m.file, "recover"):
-			m.logging(name)
-		default:
-			if to := m.checker.Package(name, has); to != "" && samePackage(p, to) {
-				m.fix(fmt.Sprintf("%q is the path of package %s, not %q", to, name, p),
-					m.replace(spec.Path, strconv.Quote(to)))
-			}
+	}
+}
+
+// foreignImport repairs an import of a path that is not available. has are the names that the program selects from it.
+func (m *fixer) foreignImport(spec *ast.ImportSpec, has map[string]bool) {
+	p, name := importPath(spec), importName(spec)
+	switch {
+	case m.isHost(p, name, has):
+		text := strconv.Quote(host)
+		if name != host {
+			text = name + " " + text
 		}
+		m.fix(fmt.Sprintf("the host package is imported as %q, not as %q", host, p), m.replace(spec, text))
+	case len(has) == 0:
+		m.fix(fmt.Sprintf("the import of %q, which nothing uses, is left out", p), m.importLine(spec))
+	case p == "io/ioutil":
+		m.ioutil(name, has)
+	case p == "golang.org/x/exp/constraints":
+		m.constraints(spec, name)
+	case p == "github.com/pkg/errors":
+		m.wrapping(spec, name)
+	default:
+		if to := m.checker.Package(name, has); to != "" && samePackage(p, to) {
+			m.fix(fmt.Sprintf("%q is the path of package %s, not %q", to, name, p),
+				m.replace(spec.Path, strconv.Quote(to)))
+		}
+	}
+}
+
+// partlyForeign repairs uses of a package that is available but lacks names that the program selects from it.
+func (m *fixer) partlyForeign(p, name string, has map[string]bool) {
+	names, _ := m.checker.Names(p)
+	for n := range has {
+		if slices.Contains(names, n) {
+			delete(has, n)
+		}
+	}
+	if len(has) == 0 {
+		return
+	}
+	switch p {
+	case "net/http":
+		m.webClient(name, has)
+	case "os":
+		m.outputs(name)
+	case "log":
+		m.logging(name)
 	}
 }
 
@@ -125,27 +142,36 @@ func (m *fixer) constraints(spec *ast.ImportSpec, name string) {
 	m.fix("Go has the constraint "+constraintsOf["Ordered"], edits...)
 }
 
-// deadMain removes a main next to Run that uses an unavailable package. Nothing calls it.
+// deadMain removes a main next to Run that uses a name that is not available. Nothing calls it.
 func (m *fixer) deadMain() bool {
 	main, run := m.function("main"), m.function("Run")
 	if main == nil || run == nil || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) {
 		return false
 	}
-	foreign, used := false, false
+	foreign := false
 	ast.Inspect(main, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
+		if s, ok := n.(*ast.SelectorExpr); ok {
 			for _, spec := range m.file.Imports {
-				_, allowed := m.checker.Names(importPath(spec))
-				foreign = foreign || !allowed && isName(n.X, importName(spec))
+				names, _ := m.checker.Names(importPath(spec))
+				foreign = foreign || isName(s.X, importName(spec)) && !slices.Contains(names, s.Sel.Name)
 			}
-		case *ast.CallExpr:
-			_, stands := m.parents[n].(*ast.ExprStmt)
-			used = used || isName(n.Fun, "Run") && !stands // main does more than Run alone would
 		}
 		return true
 	})
-	return foreign && !used && m.fix("main, which nothing calls, is left out", m.without(main))
+	return foreign && !m.takesValue(main) && m.fix("main, which nothing calls, is left out", m.without(main))
+}
+
+// takesValue reports whether main calls Run for its value: it does more than Run alone would.
+func (m *fixer) takesValue(main ast.Node) bool {
+	used := false
+	ast.Inspect(main, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok && isName(c.Fun, "Run") {
+			_, stands := m.parents[c].(*ast.ExprStmt)
+			used = used || !stands
+		}
+		return true
+	})
+	return used
 }
 
 // tests removes test functions, which nothing calls.
@@ -164,8 +190,11 @@ func (m *fixer) tests() bool {
 	return len(m.edits) > 0
 }
 
-// logging replaces the functions of package log: those that log by printing, and those that end the program by a panic.
+// logging replaces the functions of package log that end the process by those that panic.
 func (m *fixer) logging(name string) {
+	if uses(m.file, "recover") {
+		return
+	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
 		if !ok {
@@ -175,12 +204,8 @@ func (m *fixer) logging(name string) {
 		if !ok || !isName(s.X, name) {
 			return true
 		}
-		switch s.Sel.Name {
-		case "Print", "Printf", "Println":
-			m.fix("there is no log", m.replace(s, "fmt."+s.Sel.Name))
-		case "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln":
-			format := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s.Sel.Name, "Fatal"), "Panic"), "ln")
-			m.fix("what ends the program is a panic", m.replace(s, "panic(fmt.Sprint"+format), m.after(c, ")"))
+		if to, fatal := strings.CutPrefix(s.Sel.Name, "Fatal"); fatal {
+			m.fix("what ends the program is a panic", m.replace(s.Sel, "Panic"+to))
 		}
 		return true
 	})

@@ -95,7 +95,10 @@ func (m *fixer) typeError(e types.Error) {
 	}
 	if main, run := m.function("main"), m.function("Run"); main != nil && run != nil && main.Pos() <= e.Pos &&
 		e.Pos <= main.End() {
-		m.fix("main, which nothing calls, is left out", m.without(main))
+		if name, unknown := strings.CutPrefix(message, "undefined: "); !unknown || !strings.Contains(name, ".") ||
+			!m.takesValue(main) {
+			m.fix("main, which nothing calls, is left out", m.without(main))
+		}
 		return
 	}
 	// This rule needs no certain message: an index taken for an element leads to many different errors.

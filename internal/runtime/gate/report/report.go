@@ -52,6 +52,8 @@ type Facts struct {
 	UsesRandomness bool     `json:"uses_chance,omitempty"`
 	UsesContent    bool     `json:"uses_content,omitempty"`
 	Prints         bool     `json:"prints,omitempty"` // prints to an output that does not exist
+	// Nondeterministic is set where a library may yield something else in a run with the same time and randomness.
+	Nondeterministic bool `json:"nondeterministic,omitempty"`
 
 	// Fixes lists the repairs made before the check, with lines of the stored text. The daemon sets it.
 	Fixes []string `json:"fixes,omitempty"`

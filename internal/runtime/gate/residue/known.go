@@ -3,6 +3,9 @@ package residue
 import (
 	"go/types"
 	"slices"
+	"strings"
+
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
 var (
@@ -44,6 +47,9 @@ var (
 	// tableFields are the fields of unicode.RangeTable through which programs can change a table.
 	tableFields = names{"R16", "R32", "LatinOffset"}
 
+	// drawers are functions that only read the images among their arguments but the first, and keep none.
+	drawers = names{"image/draw.Draw", "image/draw.DrawMask"}
+
 	// pure are packages whose generic functions convert no value to an interface.
 	pure = names{"slices", "maps", "cmp", "iter"}
 )
@@ -60,6 +66,33 @@ func nameOf(t types.Type) string {
 		return ""
 	}
 	return n.Obj().Pkg().Path() + "." + n.Obj().Name()
+}
+
+// changes reports whether a function or method of another package changes what that package holds for all its users, or
+// changes a value through reflection, which may be another package's.
+func changes(f *types.Func) bool {
+	p, _ := allow.Find(allow.SeenPath(f.Pkg().Path()))
+	return p.Path == "reflect" && setters.begin(f.Name()) ||
+		f.Signature().Recv() == nil && slices.Contains(p.Changes, f.Name())
+}
+
+// setters are beginnings of names in package reflect that change values, or call functions that may do so.
+var setters = names{"Append", "Call", "Clear", "Copy", "Grow", "Method", "Set", "Swapper"}
+
+// begin reports whether one of the names is the beginning of name.
+func (n names) begin(name string) bool {
+	return slices.ContainsFunc(n, func(begin string) bool { return strings.HasPrefix(name, begin) })
+}
+
+// plainStruct reports whether a copy of a struct leads to nothing that belongs to the original, and none of its methods
+// changes it in place.
+func plainStruct(t types.Type, s *types.Struct) bool {
+	for f := range s.Fields() {
+		if _, ok := f.Type().Underlying().(*types.Basic); !ok {
+			return false
+		}
+	}
+	return types.NewMethodSet(types.NewPointer(t)).Len() == types.NewMethodSet(t).Len()
 }
 
 // disguised reports whether a declared type has the structure of an opaque one. A pointer to the opaque type could then

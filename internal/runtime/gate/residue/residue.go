@@ -140,6 +140,7 @@ func (f *finder) selector(s *ast.SelectorExpr) {
 	switch o := o.(type) {
 	case *types.Func:
 		f.scanning(o)
+		f.found = f.found || changes(o)
 	case *types.Var:
 		if o.IsField() {
 			f.found = f.found || o.Pkg().Path() == "unicode" && tableFields.has(o.Name())
@@ -176,9 +177,9 @@ func (f *finder) harmless(v *types.Var) bool {
 		return f.read(v)
 	case *types.Pointer:
 		name := nameOf(t.Elem())
-		return tables.has(name) || opaque.has(name)
+		return tables.has(name) || opaque.has(name) || name == "image.Uniform" && f.argumentOf(drawers)
 	case *types.Struct:
-		return t.NumFields() == 0
+		return plainStruct(v.Type(), t)
 	case *types.Basic, *types.Interface:
 		return true
 	}

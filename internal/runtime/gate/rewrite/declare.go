@@ -119,9 +119,22 @@ func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
 func importDecls(list map[string]string, at token.Pos) []ast.Decl {
 	var out []ast.Decl
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		spec := &ast.ImportSpec{Name: &ast.Ident{NamePos: at, Name: name},
-			Path: &ast.BasicLit{ValuePos: at, Kind: token.STRING, Value: strconv.Quote(list[name])}}
-		out = append(out, &ast.GenDecl{TokPos: at, Tok: token.IMPORT, Specs: []ast.Spec{spec}})
+		out = append(out, importDecl(name, list[name], at))
 	}
 	return out
+}
+
+// blankImports returns an import declaration without a name for each path.
+func blankImports(paths []string, at token.Pos) []ast.Decl {
+	var out []ast.Decl
+	for _, path := range paths {
+		out = append(out, importDecl("_", path, at))
+	}
+	return out
+}
+
+func importDecl(name, path string, at token.Pos) ast.Decl {
+	spec := &ast.ImportSpec{Name: &ast.Ident{NamePos: at, Name: name},
+		Path: &ast.BasicLit{ValuePos: at, Kind: token.STRING, Value: strconv.Quote(path)}}
+	return &ast.GenDecl{TokPos: at, Tok: token.IMPORT, Specs: []ast.Spec{spec}}
 }

@@ -12,6 +12,8 @@ import (
 	"go/printer"
 	"go/token"
 	"go/types"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,7 +55,7 @@ func (u Unsupported) Error() string { return "the program cannot be compiled: " 
 // the support.Program; it begins with "var " and the variable's name.
 func Text(p *gate.Program, source string) (string, error) {
 	w := &writer{prefix: prefixFor(source), pkg: p.Pkg, info: p.Info, file: p.File, unused: map[token.Pos]bool{},
-		imports: map[*types.Package]string{}}
+		imports: map[*types.Package]string{}, standIns: map[string]string{}}
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}
@@ -86,8 +88,10 @@ type writer struct {
 	file    *ast.File
 	unused  map[token.Pos]bool        // positions of unused variable declarations
 	imports map[*types.Package]string // names of packages imported only for types of variables
-	made    int                       // number of names created
-	refused Unsupported               // the first reason; "" if none
+	// standIns has the packages below support that the text imports, by name.
+	standIns map[string]string
+	made     int         // number of names created
+	refused  Unsupported // the first reason; "" if none
 }
 
 // refuse records why the program has no text. The first reason counts.
@@ -103,6 +107,10 @@ func (w *writer) replace(c *astutil.Cursor) bool {
 	case *ast.Ident:
 		w.ident(n)
 	case *ast.SelectorExpr:
+		if e := w.method(n); e != nil {
+			c.Replace(e)
+			break
+		}
 		w.selector(n)
 	case *ast.BinaryExpr:
 		if e := w.unfused(n); e != nil {
@@ -143,12 +151,14 @@ func (w *writer) selector(s *ast.SelectorExpr) {
 	}
 	path := name.Imported().Path()
 	if to := replacement(path, s.Sel.Name, w.info.Uses[s.Sel]); to != "" {
-		s.X = &ast.Ident{NamePos: x.NamePos, Name: w.name("Support")}
-		s.Sel = &ast.Ident{NamePos: s.Sel.NamePos, Name: to}
+		pkg, name, _ := strings.Cut(w.standIn(to), ".")
+		s.X = &ast.Ident{NamePos: x.NamePos, Name: pkg}
+		s.Sel = &ast.Ident{NamePos: s.Sel.NamePos, Name: name}
 	}
 }
 
-// importDecls returns the imports that the text needs. An unused import would not compile.
+// importDecls returns the imports that the text needs. An unused import would not compile. An import without a name is
+// there for what its package does when the process begins, such as to register a format of pictures.
 func (w *writer) importDecls() []ast.Decl {
 	used := map[*types.PkgName]bool{}
 	ast.Inspect(w.file, func(n ast.Node) bool {
@@ -166,5 +176,17 @@ func (w *writer) importDecls() []ast.Decl {
 	for pkg, name := range w.imports {
 		list[name] = allow.SeenPath(pkg.Path())
 	}
-	return importDecls(list, w.file.Package)
+	maps.Copy(list, w.standIns)
+	var blank []string
+	for _, spec := range w.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if spec.Name != nil && spec.Name.Name == "_" {
+			blank = append(blank, path)
+		}
+		if pkg := companions[path]; pkg != "" {
+			blank = append(blank, supportPath+"/"+pkg)
+		}
+	}
+	slices.Sort(blank)
+	return append(importDecls(list, w.file.Package), blankImports(slices.Compact(blank), w.file.Package)...)
 }

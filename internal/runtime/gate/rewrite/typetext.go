@@ -57,6 +57,9 @@ func (w *writer) named(o *types.TypeName, args *types.TypeList) string {
 	case w.pkg:
 	default:
 		path := allow.SeenPath(p.Path())
+		if to := replacement(path, name, o); to != "" {
+			return w.standIn(to) // it has no type parameters
+		}
 		if _, ok := allow.Find(path); !ok {
 			w.refuse("a variable has a type of " + path)
 		}

@@ -140,7 +140,7 @@ func factLists(x *report.Facts) []*[]string {
 // factFlags returns the flags of x in wire order, from bit 0 on.
 func factFlags(x *report.Facts) []*bool {
 	return []*bool{&x.HistoryAccess, &x.UsesArgs, &x.UsesTools, &x.UsesFetch, &x.UsesDelegate, &x.UsesClock,
-		&x.UsesRandomness, &x.UsesContent, &x.Prints}
+		&x.UsesRandomness, &x.UsesContent, &x.Prints, &x.Nondeterministic}
 }
 
 func putRefusal(f *Builder, r *report.Refusal) {

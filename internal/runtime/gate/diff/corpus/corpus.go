@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/txtar"
@@ -81,12 +82,15 @@ func try(f func()) (text string) {
 }
 `
 
+// others are packages that a brief program does not mean by their names.
+var others = []string{allow.Host, allow.Page, "math/rand", "crypto/rand", "go/scanner", "html/template"}
+
 // head returns the package clause and the imports that the text needs.
 func head(text string) string {
 	var b strings.Builder
 	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
 	for _, p := range allow.Packages() {
-		if p.Path != allow.Host && p.Path != allow.Page && p.Path != "math/rand" && p.Path != "crypto/rand" &&
+		if !slices.Contains(others, p.Path) &&
 			regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(text) {
 			fmt.Fprintf(&b, "\t%q\n", p.Path)
 		}
