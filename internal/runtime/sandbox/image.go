@@ -3,8 +3,12 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
+	"strings"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/embedded"
@@ -34,9 +38,9 @@ func images(h hooks, o *Options) ([]*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	carried, build := carried{"recurgent-runner", embedded.Runner, embedded.File}, wire.Build
+	carried, build := carried{"recurgent-runner", packed(embedded.Runner), embedded.File}, wire.Build
 	if h.program != "" {
-		carried.program, build = h.program, h.build
+		carried.write, build = verbatim(h.program), h.build
 	}
 	if h.args != nil || !carried.is() {
 		return []*image{self}, nil
@@ -69,9 +73,9 @@ func launchers(h hooks, o *Options) ([]*image, error) {
 		return nil, err
 	}
 	self.args = append(self.args, wire.LaunchArg)
-	carried := carried{"recurgent-launcher", embedded.Launcher, embedded.LauncherFile}
+	carried := carried{"recurgent-launcher", packed(embedded.Launcher), embedded.LauncherFile}
 	if h.launcher != "" {
-		carried.program = h.launcher
+		carried.write = verbatim(h.launcher)
 	}
 	if h.args != nil || !carried.is() {
 		return []*image{self}, nil
@@ -96,10 +100,40 @@ func selfImage(h hooks) (*image, error) {
 }
 
 // A carried program is embedded in the binary or, in tests of a whole daemon, stored in a file.
-type carried struct{ name, program, file string }
+type carried struct {
+	name  string
+	write func(io.Writer) error // writes the program; nil if it is not embedded
+	file  string
+}
+
+// packed returns a function that writes an embedded program, which scripts/build has compressed, or nil for none. It
+// needs little memory, because the heap of a daemon that has just begun stays as large as it once was.
+func packed(program string) func(io.Writer) error {
+	if program == "" {
+		return nil
+	}
+	return func(w io.Writer) error {
+		in, err := zstd.NewReader(strings.NewReader(program), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		_, err = in.WriteTo(w)
+		return err
+	}
+}
+
+// verbatim returns a function that writes the program as it is.
+func verbatim(program string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, program)
+		return err
+	}
+}
 
 // is reports whether the program is available.
-func (c carried) is() bool { return c.program != "" || c.file != "" }
+func (c carried) is() bool { return c.write != nil || c.file != "" }
 
 // images returns the program's images, preferred first: an unnamed file on disk, whose pages are mapped many at a time,
 // which makes a start a quarter faster, and a file in memory. It returns no image if the system cannot execute unnamed
@@ -113,13 +147,17 @@ func (c carried) images(o *Options) (all []*image, err error) {
 		i, err := fileImage(c.name, f)
 		return []*image{i}, err
 	}
-	inMemory, err := openMemory(c.name, c.program)
+	inMemory, err := openMemory(c.name, c.write)
 	if err != nil {
 		noteFallback(o.Log, err)
 		return nil, nil
 	}
 	inMemory.memory = true
-	if onDisk, err := openUnlinked(o.Dir, c.name, c.program); err == nil {
+	copied := func(w io.Writer) error {
+		_, err := io.Copy(w, io.NewSectionReader(inMemory.file, 0, math.MaxInt64))
+		return err
+	}
+	if onDisk, err := openUnlinked(o.Dir, c.name, copied); err == nil {
 		all = append(all, onDisk)
 	}
 	return append(all, inMemory), nil

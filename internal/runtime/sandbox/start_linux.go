@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -23,7 +24,7 @@ const rssUnit = 1024
 func selfExe() (string, error) { return "/proc/self/exe", nil }
 
 // openMemory returns an image of the program in memory: a sealed memfd, which nobody can change.
-func openMemory(name, program string) (*image, error) {
+func openMemory(name string, write func(io.Writer) error) (*image, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // the kernel is older than MFD_EXEC
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -32,8 +33,7 @@ func openMemory(name, program string) (*image, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	_, err = f.WriteString(program)
-	if err == nil {
+	if err = write(f); err == nil {
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
 			unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
 	}
@@ -46,14 +46,14 @@ func openMemory(name, program string) (*image, error) {
 
 // openUnlinked returns an image of the program on the disk of dir: a file that never has a name and that nobody has
 // open for writing.
-func openUnlinked(dir, name, program string) (*image, error) {
+func openUnlinked(dir, name string, write func(io.Writer) error) (*image, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	w := os.NewFile(uintptr(fd), name)
 	defer w.Close()
-	if _, err = w.WriteString(program); err != nil {
+	if err = write(w); err != nil {
 		return nil, err
 	}
 	if err = w.Chmod(0o555); err != nil { // runners may have another user

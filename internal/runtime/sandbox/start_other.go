@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -21,10 +22,12 @@ const rssUnit = 1
 func selfExe() (string, error) { return os.Executable() }
 
 // openMemory fails: this system executes only files that have a name.
-func openMemory(string, string) (*image, error) { return nil, errors.ErrUnsupported }
+func openMemory(string, func(io.Writer) error) (*image, error) { return nil, errors.ErrUnsupported }
 
 // openUnlinked fails for the same reason.
-func openUnlinked(string, string, string) (*image, error) { return nil, errors.ErrUnsupported }
+func openUnlinked(string, string, func(io.Writer) error) (*image, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // underLandlock fails: this system has no landlock.
 func underLandlock(*image, func() error) (*image, error) { return nil, errors.ErrUnsupported }

@@ -184,3 +184,19 @@ func Write(w io.Writer, x Index, sources []Source) error {
 
 // window is the compression window in bytes. Unpacking needs as much memory.
 const window = 8 << 20
+
+// Compress writes the file, compressed by zstd so that unpacking needs little memory. Equal files give equal bytes.
+func Compress(w io.Writer, file string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(256<<10),
+		zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // sources writes the files and returns them as tools, or as packages if their names contain a dot.
@@ -123,5 +126,31 @@ func TestUnpackFails(t *testing.T) {
 	if err := Write(&bytes.Buffer{}, Index{},
 		[]Source{Archive("fmt", filepath.Join(t.TempDir(), "none"))}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a source that is not there: got %v", err)
+	}
+}
+
+// A program is compressed to what zstd restores, and the same each time.
+func TestCompress(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "program")
+	want := bytes.Repeat([]byte("a program "), 200_000)
+	if err := os.WriteFile(file, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var first, second bytes.Buffer
+	if err := errors.Join(Compress(&first, file), Compress(&second, file)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := zstd.NewReader(bytes.NewReader(first.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	got, err := io.ReadAll(in)
+	if err != nil || !bytes.Equal(got, want) || !bytes.Equal(first.Bytes(), second.Bytes()) || first.Len() > 100_000 {
+		t.Errorf("%d bytes, and %d restored: %v", first.Len(), len(got), err)
+	}
+	if err := Compress(io.Discard, file+"x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -4,6 +4,10 @@
 //
 //	pack SYSTEM PROCESSOR TOOLS >FILE
 //
+// With the path of a program alone it writes that program, compressed:
+//
+//	pack PROGRAM >FILE
+//
 // scripts/build runs it.
 package main
 
@@ -27,8 +31,12 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 3 {
-		return errors.New("give system, processor and directory of the tools")
+	switch len(args) {
+	case 1:
+		return carried.Compress(os.Stdout, args[0])
+	case 3:
+	default:
+		return errors.New("give a program, or system, processor and directory of the tools")
 	}
 	x := carried.Index{System: args[0], Processor: args[1]}
 	env := append(os.Environ(), append(carried.Settings, "GOOS="+x.System, "GOARCH="+x.Processor, "GOEXPERIMENT=")...)
