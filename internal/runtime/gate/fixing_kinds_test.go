@@ -197,6 +197,14 @@ func TestFixKinds(t *testing.T) {
 			source: program("", "type item struct { R, N int; UnitPrice float64 }", `return &item{1, 2, 3}, nil`),
 			want:   []string{"`json:\"r\"`", "`json:\"unit_price\"`"}},
 
+		// Packages.
+		{name: "formats of pictures", source: program("bytes image", "",
+			`m, _, err := image.Decode(bytes.NewReader(nil)); if err != nil { return nil, err }; return m.Bounds().Dx(), nil`),
+			want: []string{"\t_ \"image/gif\"\n\t_ \"image/jpeg\"\n\t_ \"image/png\"\n"}},
+		{name: "packages that moved", source: program("golang.org/x/net/context golang.org/x/crypto/sha3 text/csv", "",
+			`s := sha3.Sum256(nil); r := csv.NewReader(nil); _ = r; return []any{len(s), context.Background().Err()}, nil`),
+			want: []string{`import "context"`, `import "crypto/sha3"`, `import "encoding/csv"`}},
+
 		// Goroutines and the process.
 		{name: "a goroutine without a lock",
 			source: run("done := 0\ngo func() { done++ }()\nreturn done, nil"), want: []string{"\tfunc() { done++ }()"}},

@@ -98,6 +98,9 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 	if hint == "" {
 		hint = selectionHint(message)
 	}
+	if hint == "" {
+		hint = c.libraryHint(e)
+	}
 	return hint, invalidCode
 }
 
@@ -223,7 +226,7 @@ var hostMember = regexp.MustCompile(
 	`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
 
 // memberHint lists the names of a package that lacks the name that was selected: all names for our packages, otherwise
-// those with the same first two letters. It returns "" if there are none or too many.
+// those most like it, with their signatures. It returns "" if there are none.
 func (c *check) memberHint(pkg, name string) string {
 	if hint := c.pageHint(pkg); hint != "" {
 		return hint
@@ -234,13 +237,15 @@ func (c *check) memberHint(pkg, name string) string {
 			continue
 		}
 		names, _ := fixing{Gate: c.gate}.Names(path)
-		if path != allow.Host {
-			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
-				return len(name) < 3 || !strings.HasPrefix(strings.ToLower(n), strings.ToLower(name[:2]))
-			})
-		}
-		if len(names) > 0 && len(names) <= 40 {
+		if path == allow.Host {
 			return fmt.Sprintf("Package %s has %s.", pkg, strings.Join(names, ", "))
+		}
+		var near []types.Object
+		for _, n := range nearest(names, name) {
+			near = append(near, c.gate.lib.shown[path].Scope().Lookup(n))
+		}
+		if len(near) > 0 {
+			return fmt.Sprintf("Package %s has %s.", pkg, described(near))
 		}
 	}
 	return ""

@@ -26,9 +26,9 @@ func TestExhaustionIsNormalised(t *testing.T) {
 		metadata     map[string]any
 		raw, nested  string // part of the raw message, the type that a calling program sees
 	}{
-		{"imports", "package tool\n\nimport (\n\t\"os\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) { return os.Getpid(), nil }\n", nil, "guardrail_retry_exhausted",
+		{"imports", "package tool\n\nimport (\n\t\"net\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) { return net.Interfaces() }\n", nil, "guardrail_retry_exhausted",
 			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1",
-				"guardrail_class": "dependency_policy_violation", "guardrail_subtype": "import_not_allowed"}, `"os"`,
+				"guardrail_class": "dependency_policy_violation", "guardrail_subtype": "import_not_allowed"}, `"net"`,
 			"dependency_policy_violation"},
 		{"mutates", rig.Program("\tbase64.StdEncoding = nil\n\treturn 1, nil", "encoding/base64"), nil,
 			"guardrail_retry_exhausted",

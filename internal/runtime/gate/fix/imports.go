@@ -211,8 +211,12 @@ func (m *fixer) logging(name string) {
 	})
 }
 
-// samePackage reports whether p is the path of a package of the standard library with a different prefix or none.
+// samePackage reports whether p is the path of a package of the standard library with a different prefix or none, or of
+// one that went there from golang.org/x.
 func samePackage(p, to string) bool {
+	if moved, ok := strings.CutPrefix(p, "golang.org/x/"); ok && (moved == to || moved == "net/context") {
+		return true
+	}
 	p = strings.TrimPrefix(strings.TrimPrefix(p, "golang.org/x/exp/"), "std/")
 	first, _, _ := strings.Cut(p, "/")
 	return !strings.Contains(first, ".") && path.Base(p) == path.Base(to)
@@ -235,13 +239,18 @@ func (m *fixer) importLine(spec *ast.ImportSpec) edit {
 	return m.line(spec)
 }
 
-// missingImports adds imports for names that only one package can have.
+// missingImports adds imports for names that only one package can have, and for formats of pictures where none is known.
 func (m *fixer) missingImports() {
-	imported := map[string]bool{}
+	imported, formats := map[string]bool{}, false
 	for _, spec := range m.file.Imports {
 		imported[importName(spec)] = true
+		formats = formats || strings.Contains(importPath(spec), "image/")
 	}
 	used := m.selected()
+	if (used["image"]["Decode"] || used["image"]["DecodeConfig"]) && !formats && imported["image"] {
+		m.importFormats()
+		return
+	}
 	var paths []string
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if !imported[name] {
@@ -261,6 +270,12 @@ func (m *fixer) missingImports() {
 		return
 	}
 	m.addImports(paths...)
+}
+
+// importFormats imports what image.Decode needs, which knows no format otherwise.
+func (m *fixer) importFormats() {
+	m.fix("image.Decode knows the formats whose packages are imported", m.after(m.file.Name,
+		"\n\nimport (\n\t_ \"image/gif\"\n\t_ \"image/jpeg\"\n\t_ \"image/png\"\n)\n"))
 }
 
 // addImports adds imports to the first import declaration, or in a new one.
