@@ -2,9 +2,7 @@ package fix
 
 import (
 	"go/ast"
-	"go/token"
-	"slices"
-	"strings"
+	"go/types"
 )
 
 // wrapped is added to a program that wraps errors, where one that is nil stays nil.
@@ -57,74 +55,40 @@ func (m *fixer) wrapping(spec *ast.ImportSpec, name string) {
 	}
 }
 
-// contexts leaves out a context that the program makes itself and only passes on: nothing takes one.
-func (m *fixer) contexts(name string) {
-	made := map[string]bool{} // variables that hold a context
-	var edits []edit
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		if as, ok := n.(*ast.AssignStmt); ok && as.Tok == token.DEFINE && len(as.Lhs) == 1 &&
-			emptyContext(as.Rhs[0], name) {
-			made[m.text(as.Lhs[0])] = true
-			edits = append(edits, m.line(as))
-		}
-		return true
+// contextPassed leaves out a context without an end that the program makes itself and passes to a function that takes
+// none.
+func (m *fixer) contextPassed(_ types.Error, path []ast.Node, _ []string) bool {
+	c, ok := nearest(path, func(c *ast.CallExpr) bool {
+		return len(c.Args) > 0 && m.isContextType(m.Info.TypeOf(c.Args[0]))
 	})
-	good := true
-	ast.Inspect(m.file, func(n ast.Node) bool {
-		x, ok := n.(ast.Expr)
-		if !ok || !good {
-			return good
-		}
-		if id, named := x.(*ast.Ident); !emptyContext(x, name) && !(named && made[id.Name]) {
-			good = !named || id.Name != name || m.ofSelector(id, "Background", "TODO")
-			return good
-		}
-		switch p := m.parents[x].(type) {
-		case *ast.AssignStmt:
-		case *ast.SelectorExpr:
-			good = p.Sel == x
-		case *ast.CallExpr:
-			good = m.passed(p, x)
-			edits = append(edits, m.withoutFirst(p))
-		default:
-			good = false
-		}
-		return false
-	})
-	if good && len(edits) > 0 {
-		m.fix("a run has no context of that kind", edits...)
-	}
-}
-
-// emptyContext reports whether an expression is context.Background() or context.TODO().
-func emptyContext(x ast.Expr, name string) bool {
-	c, ok := x.(*ast.CallExpr)
-	if !ok {
+	if !ok || c.Ellipsis.IsValid() || !m.endless(c.Args[0]) {
 		return false
 	}
-	s, ok := c.Fun.(*ast.SelectorExpr)
-	return ok && isName(s.X, name) && (s.Sel.Name == "Background" || s.Sel.Name == "TODO")
-}
-
-// ofSelector reports whether a name stands before one of these or is a name that is selected or a key.
-func (m *fixer) ofSelector(id *ast.Ident, names ...string) bool {
-	s, ok := m.parents[id].(*ast.SelectorExpr)
-	return ok && (s.X != ast.Expr(id) || slices.Contains(names, s.Sel.Name))
-}
-
-// passed reports whether an expression is the first argument of a method or a function of a package.
-func (m *fixer) passed(c *ast.CallExpr, x ast.Expr) bool {
-	return c.Fun != x && c.Args[0] == x && strings.Contains(m.text(c.Fun), ".")
-}
-
-// withoutFirst leaves out the first argument of a call.
-func (m *fixer) withoutFirst(c *ast.CallExpr) edit {
-	if len(c.Args) == 0 {
-		return edit{}
+	sig, ok := m.Info.TypeOf(c.Fun).(*types.Signature)
+	if !ok || sig.Params().Len() > 0 && m.isContextType(sig.Params().At(0).Type()) {
+		return false
 	}
 	to := m.offset(c.Args[0].End())
 	if len(c.Args) > 1 {
 		to = m.offset(c.Args[1].Pos())
 	}
-	return edit{m.offset(c.Args[0].Pos()), to, ""}
+	return m.fix(m.text(c.Fun)+" takes no context", edit{m.offset(c.Args[0].Pos()), to, ""})
+}
+
+// isContextType reports whether a type, which may be nil, is context.Context.
+func (m *fixer) isContextType(t types.Type) bool {
+	return t != nil && types.TypeString(t, nil) == "context.Context"
+}
+
+// endless reports whether an expression is context.Background() or context.TODO(), directly or through a variable.
+func (m *fixer) endless(x ast.Expr) bool {
+	if v := m.variable(x); v != nil {
+		def, value := m.definition(v)
+		if value == nil || !m.setOnce(v, def) {
+			return false
+		}
+		x = value
+	}
+	c, ok := ast.Unparen(x).(*ast.CallExpr)
+	return ok && (m.callee(c) == "context.Background" || m.callee(c) == "context.TODO")
 }

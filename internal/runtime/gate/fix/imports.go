@@ -239,7 +239,8 @@ func (m *fixer) importLine(spec *ast.ImportSpec) edit {
 	return m.line(spec)
 }
 
-// missingImports adds imports for names that only one package can have, and for formats of pictures where none is known.
+// missingImports adds imports for names that only one package can have, and for formats of pictures where none is
+// known.
 func (m *fixer) missingImports() {
 	imported, formats := map[string]bool{}, false
 	for _, spec := range m.file.Imports {

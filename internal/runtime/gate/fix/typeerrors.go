@@ -22,6 +22,7 @@ type rule struct {
 // rules lists the rules in the order in which they are tried.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
+		{lazy.Regexp(`context\.Context`), (*fixer).contextPassed},
 		{lazy.Regexp(`time\.Location|regexp\.Regexp`), (*fixer).byAddress},
 		{lazy.Regexp(`has pointer receiver\)$`), (*fixer).pointerReceiver},
 		{lazy.Regexp(`does not implement heap\.Interface`), (*fixer).ofHeap},
