@@ -226,7 +226,7 @@ var hostMember = regexp.MustCompile(
 	`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
 
 // memberHint lists the names of a package that lacks the name that was selected: all names for our packages, otherwise
-// those most like it, with their signatures. It returns "" if there are none.
+// those most like it, or the functions of a small package, with their signatures. It returns "" if there are none.
 func (c *check) memberHint(pkg, name string) string {
 	if hint := c.pageHint(pkg); hint != "" {
 		return hint
@@ -240,11 +240,7 @@ func (c *check) memberHint(pkg, name string) string {
 		if path == allow.Host {
 			return fmt.Sprintf("Package %s has %s.", pkg, strings.Join(names, ", "))
 		}
-		var near []types.Object
-		for _, n := range nearest(names, name) {
-			near = append(near, c.gate.lib.shown[path].Scope().Lookup(n))
-		}
-		if len(near) > 0 {
+		if near := c.nearMembers(path, names, name); len(near) > 0 {
 			return fmt.Sprintf("Package %s has %s.", pkg, described(near))
 		}
 	}

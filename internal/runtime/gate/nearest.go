@@ -44,6 +44,26 @@ func nearest(names []string, wanted string) []string {
 	return found[:min(len(found), maxNearest)]
 }
 
+// nearMembers returns the members of a package that are most like the name that it lacks or, if there are none, the
+// functions of a small package.
+func (c *check) nearMembers(path string, names []string, lacks string) []types.Object {
+	const small = 12 // functions
+	var near, functions []types.Object
+	members := c.gate.lib.shown[path].Scope()
+	for _, n := range nearest(names, lacks) {
+		near = append(near, members.Lookup(n))
+	}
+	for _, n := range names {
+		if f, ok := members.Lookup(n).(*types.Func); ok {
+			functions = append(functions, f)
+		}
+	}
+	if len(near) == 0 && len(functions) <= small {
+		return functions
+	}
+	return near
+}
+
 // editDistance returns how many bytes must be inserted, deleted or replaced to make one text of the other. Names are
 // short; of longer ones only the beginnings are compared.
 func editDistance(a, b string) int {
