@@ -112,11 +112,11 @@ func TestImportRefusals(t *testing.T) {
 	put(d, "desk", "held", rig.ProgAdd, `[{"args":[2,3],"expect":{"value":5}}]`)
 	dir := filepath.Join(t.TempDir(), "desk")
 	d.Expect(0, nil, "tools", "eject", "desk", dir)
-	editFile(t, filepath.Join(dir, "tools", "desk_gate", "program.go"), "import (", "import (\n\t\"os\"")
+	editFile(t, filepath.Join(dir, "tools", "desk_gate", "program.go"), "import (", "import (\n\t\"os/exec\"")
 	editFile(t, filepath.Join(dir, "tools", "desk_held", "examples.json"), "\"value\": 5", "\"value\": 6")
 
 	other := rig.Start(t, nil)
-	other.Expect(1, []string{"imported", `"os"`, "it does not hold 1 example of 1", "answers 5",
+	other.Expect(1, []string{"imported", `"os/exec"`, "it does not hold 1 example of 1", "answers 5",
 		"2 of 3 methods refused"}, "tools", "import", dir)
 	for method, status := range map[string]int{"add": 200, "gate": 404, "held": 404} {
 		if r := other.Send("GET", "/v1/tools/desk/methods/"+method, nil, nil); r.Status != status {

@@ -111,7 +111,7 @@ func TestStoredCodeIsNotTrusted(t *testing.T) {
 		}
 	})
 	editArtifact(d, "manifest", "m", func(a map[string]any) {
-		a["dependencies"], latest(a)["dependencies"] = []any{"os"}, []any{"os"}
+		a["dependencies"], latest(a)["dependencies"] = []any{"plugin"}, []any{"plugin"}
 	})
 	editArtifact(d, "abi", "m", func(a map[string]any) {
 		a["runtime_version"], latest(a)["runtime_version"] = "recurgent-abi-0", "recurgent-abi-0"
