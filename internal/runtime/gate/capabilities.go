@@ -61,6 +61,10 @@ func (ff *factFinder) capability(s *ast.SelectorExpr) {
 		if name == "Now" || name == "Since" || name == "Until" {
 			ff.f.UsesClock = true
 		}
+	case "context":
+		if begins("WithDeadline") || begins("WithTimeout") {
+			ff.f.UsesClock = true
+		}
 	case "math/rand", "math/rand/v2", "crypto/rand", "hash/maphash":
 		ff.f.UsesRandomness = true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 	"github.com/recurgentd/recurgentd/internal/runtime/attempt"
 	"github.com/recurgentd/recurgentd/internal/runtime/call"
+	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 	"github.com/recurgentd/recurgentd/internal/store"
@@ -73,16 +74,31 @@ func (o *Operator) ownerOf(ctx context.Context, e *agent.LogEntry) string {
 
 // codeOf returns the program of a log entry that has only its checksum, or "" if the program is not kept.
 func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
+	if g := o.generationOf(ctx, e); g != nil {
+		return g.Code
+	}
+	return ""
+}
+
+// generationOf returns the generation that ran in a call, or nil if it is not kept.
+func (o *Operator) generationOf(ctx context.Context, e agent.LogEntry) *agent.Generation {
 	a, err := o.store.Artifact(ctx, e.Role, e.Method)
 	if err != nil {
-		return ""
+		return nil
 	}
 	for _, g := range a.Generations {
 		if g.CodeChecksum == e.CodeChecksum {
-			return g.Code
+			return g
 		}
 	}
-	return ""
+	return nil
+}
+
+// varies reports whether the program that ran in a call uses what a library may do in another way each time.
+func (o *Operator) varies(ctx context.Context, e agent.LogEntry) bool {
+	var facts report.Facts
+	g := o.generationOf(ctx, e)
+	return g != nil && json.Unmarshal(g.Facts, &facts) == nil && facts.Nondeterministic
 }
 
 // ListCalls returns log entries, newest first. Running calls come first, unless the query excludes them.
@@ -293,27 +309,30 @@ func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, err
 	if err != nil {
 		return ReplayReport{}, err
 	}
-	report := ReplayReport{CallID: callID}
-	if report.Reason = o.unreplayable(ctx, &got); report.Reason != "" {
-		return report, nil
+	out := ReplayReport{CallID: callID}
+	if out.Reason = o.unreplayable(ctx, &got); out.Reason != "" {
+		return out, nil
 	}
 	session, err := o.store.Session(ctx, got.Log.SessionID)
 	if err != nil {
-		report.Reason = "the session is gone"
-		return report, nil
+		out.Reason = "the session is gone"
+		return out, nil
 	}
-	report.Replayable = true
+	out.Replayable = true
 	compared, err := sandbox.Replay(ctx, o.box, o.recording(&got, session.Owner), o.calls.RecordedHost(session))
 	if err != nil {
-		report.Replayable, report.Reason = false, err.Error()
-		return report, nil
+		out.Replayable, out.Reason = false, err.Error()
+		return out, nil
 	}
-	report.Equal, report.Recorded, report.Replayed = compared.Equal, agent.Clip(compared.Recorded, maxEnding),
+	out.Equal, out.Recorded, out.Replayed = compared.Equal, agent.Clip(compared.Recorded, maxEnding),
 		agent.Clip(compared.Replayed, maxEnding)
-	if compared.Diverged != "" {
-		report.Reason = compared.Diverged
+	switch {
+	case compared.Diverged != "":
+		out.Reason = compared.Diverged
+	case !compared.Equal && o.varies(ctx, got.Log):
+		out.Reason = "a library that the program uses may yield something else each time"
 	}
-	return report, nil
+	return out, nil
 }
 
 // unreplayable returns why the call cannot be replayed, or "". It also adds the program's code to the log entry.
