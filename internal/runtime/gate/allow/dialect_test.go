@@ -37,3 +37,22 @@ func TestListIsSorted(t *testing.T) {
 		t.Error("packages is not sorted by path, or has one twice")
 	}
 }
+
+// The page about libraries by task names every package that programs may import, and none that they may not.
+func TestLibrariesDocument(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../../../docs/libraries.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Packages() {
+		if p.Path != Host && !strings.Contains(string(data), "`"+p.Path+"`") {
+			t.Errorf("docs/libraries.md does not mention %s", p.Path)
+		}
+	}
+	for _, n := range Refused() {
+		if strings.Contains(string(data), "`"+n.Name+"`") {
+			t.Errorf("docs/libraries.md recommends %s, which is refused", n.Name)
+		}
+	}
+}
