@@ -368,7 +368,7 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 		"GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"),
 		"GOTMPDIR="+work, "TMPDIR="+work,
 		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local",
-		"GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
+		"GOWORK=off", "GO111MODULE=on")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	var out bytes.Buffer
@@ -378,7 +378,8 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Start()
 	if err == nil {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, 19) // calls have precedence
+		// Calls have precedence, but the first ones wait for the packages.
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, 5)
 		err = cmd.Wait()
 	}
 	if err != nil {
