@@ -159,8 +159,8 @@ func (m *fixer) foreignFunction(id *ast.Ident) bool {
 		return m.fix("a set is a map", m.replace(c, "map[any]bool{}"))
 	case m.ofValues(c, plainName(id.Name)):
 		return true
-	case id.Name == "str" && len(c.Args) == 1 && isBasic(m.Info.TypeOf(c.Args[0]), types.Int):
-		return m.fix("str is strconv.Itoa", m.replace(id, "strconv.Itoa"))
+	case id.Name == "str" && len(c.Args) == 1:
+		return m.textOf(c)
 	case id.Name == "round" && len(c.Args) == 2:
 		return m.fix("round is math.Round", m.replace(id, "math.Round"))
 	case id.Name == "round" && len(c.Args) == 1, id.Name == "abs" && len(c.Args) == 1, id.Name == "sqrt",
@@ -168,6 +168,22 @@ func (m *fixer) foreignFunction(id *ast.Ident) bool {
 		name := map[string]string{"round": "math.Round", "abs": "math.Abs", "sqrt": "math.Sqrt", "floor": "math.Floor",
 			"ceil": "math.Ceil"}[id.Name]
 		return len(c.Args) == 1 && m.fix(id.Name+" is "+name, m.replace(id, name))
+	}
+	return false
+}
+
+// textOf repairs str(x): the text of an integer or of an argument, or the text itself. That of another number differs
+// between languages.
+func (m *fixer) textOf(c *ast.CallExpr) bool {
+	x := c.Args[0]
+	switch t := m.Info.TypeOf(x); {
+	case isBasic(t, types.Int):
+		return m.fix("str is strconv.Itoa", m.replace(c.Fun, "strconv.Itoa"))
+	case t != nil && isPlainString(t):
+		return m.fix(clip(m.text(x))+" is a text", m.replace(c, m.operandText(x)))
+	case isEmptyInterface(t) && m.origin(x) == ofArguments:
+		edits, ok := m.given("textOfNumber", textOfNumber)
+		return ok && m.fix(clip(m.text(x))+" is a number or its text", append(edits, m.replace(c.Fun, "textOfNumber"))...)
 	}
 	return false
 }

@@ -331,11 +331,19 @@ func (m *fixer) mapValue(call *ast.CallExpr, x, name string, args []string) bool
 	return false
 }
 
-// orderFree reports whether the function that takes a list returns the same for any order of it.
-func (m *fixer) orderFree(x ast.Expr) bool {
+// orderFree reports whether the function that takes the values of a map returns the same for any order of them.
+func (m *fixer) orderFree(x *ast.CallExpr) bool {
 	c, ok := m.parents[x].(*ast.CallExpr)
-	return ok && len(c.Args) == 1 && slices.Contains([]string{"sum", "max", "min", "len", "slices.Max", "slices.Min",
-		"slices.Sum"}, m.text(c.Fun))
+	if !ok || len(c.Args) != 1 {
+		return false
+	}
+	switch m.text(c.Fun) {
+	case "sum", "slices.Sum": // one of floats is rounded after each step
+		return isWhole(m.Info.TypeOf(x.Fun.(*ast.SelectorExpr).X).Underlying().(*types.Map).Elem())
+	case "max", "min", "len", "slices.Max", "slices.Min":
+		return true
+	}
+	return false
 }
 
 // sorts reports whether the program sorts a list.

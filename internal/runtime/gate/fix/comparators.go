@@ -2,6 +2,7 @@ package fix
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -48,7 +49,7 @@ func (m *fixer) comparator(c *ast.CallExpr) bool {
 	of, result := m.Info.TypeOf(fieldsOf(order.Type.Params)[0].typ), m.Info.TypeOf(fieldsOf(order.Type.Results)[0].typ)
 	elements := types.Identical(of, list.Elem()) && !m.ofPlaces(order, c.Args[0])
 	if byElements[fun] != "" && isBasic(of, types.Int) && (isBasic(result, types.Int) || isFloat(result)) &&
-		m.ofPlaces(order, c.Args[0]) {
+		m.ofPlaces(order, c.Args[0]) && m.hasSigns(order) {
 		return m.fix(fun+" takes an order as a comparison", m.replace(order.Type.Results.List[0].Type, "bool"))
 	}
 	return m.otherOrder(c, order, elements)
@@ -107,7 +108,7 @@ func (m *fixer) orderResult(x ast.Expr, to types.Type) bool {
 		return false
 	}
 	from := m.Info.TypeOf(x)
-	if isBasic(to, types.Bool) && isKind(from, types.IsNumeric) && m.ofOrder(r) {
+	if isBasic(to, types.Bool) && isKind(from, types.IsNumeric) && m.ofOrder(r) && m.hasSigns(m.literalAround(r)) {
 		if m.Info.Types[x].Value != nil {
 			return m.fix("the order is a number", m.replace(x, strconv.FormatBool(below(m.Info.Types[x]) > 0)))
 		}
@@ -130,6 +131,26 @@ func (m *fixer) orderResult(x ast.Expr, to types.Type) bool {
 			"cmp.Compare("+m.text(difference.X)+", "+m.text(difference.Y)+")"))
 	}
 	return false
+}
+
+// hasSigns reports whether the numbers that an order returns are below and above 0, as those of a comparison. 1 and 0
+// alone may stand for true and false.
+func (m *fixer) hasSigns(order *ast.FuncLit) bool {
+	found, positive := false, false
+	ast.Inspect(order.Body, func(n ast.Node) bool {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok || len(r.Results) != 1 {
+			return true
+		}
+		tv := m.Info.Types[r.Results[0]]
+		if tv.Type == nil || !isKind(tv.Type, types.IsNumeric) {
+			return true
+		}
+		found = found || tv.Value == nil || constant.Sign(tv.Value) < 0
+		positive = positive || tv.Value != nil && constant.Sign(tv.Value) > 0
+		return true
+	})
+	return found || !positive
 }
 
 // ofOrder reports whether a statement ends the order that is given to a sort.

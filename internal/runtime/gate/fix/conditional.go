@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
@@ -32,6 +33,19 @@ func (c *choice) leaves() []string {
 		return []string{c.text}
 	}
 	return slices.Concat(c.yes.leaves(), c.no.leaves())
+}
+
+// mentions reports whether a name occurs in the expression.
+func (c *choice) mentions(name string) bool {
+	if c.cond == "" {
+		return slices.Contains(namesIn(c.text), name)
+	}
+	return slices.Contains(namesIn(c.cond), name) || c.yes.mentions(name) || c.no.mentions(name)
+}
+
+// namesIn returns the names and numbers in a text.
+func namesIn(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // choiceAt reads the expression that begins at a token: it ends before a comma, a colon or a bracket at its depth.
@@ -107,7 +121,9 @@ func (m *fixer) conditional(e *scanner.Error) bool {
 		if g[2] == ":=" || strings.HasPrefix(before, "var") {
 			text = m.defined(c, g[1])
 		}
-		return text != "" && m.fix(note, edit{list[0].from, list[len(list)-1].to, text})
+		if text != "" {
+			return m.fix(note, edit{list[0].from, list[len(list)-1].to, text})
+		}
 	}
 	text := m.eitherOf(c)
 	if text == "" || strings.Contains(m.src, "either") && !strings.Contains(m.src, either) {
@@ -139,8 +155,8 @@ func set(c *choice, to string) string {
 // defined returns the statements that define a variable by one of the operands, and then set it to the others. That
 // operand is evaluated even where another one is the value, so that it must not fail. It returns "" if there is none.
 func (m *fixer) defined(c *choice, name string) string {
-	if strings.ContainsAny(name, " ,.[") {
-		return ""
+	if strings.ContainsAny(name, " ,.[") || c.mentions(name) {
+		return "" // the operands mean a variable of that name that is there already
 	}
 	rest := *c
 	switch last := c.no.leaves(); {

@@ -49,7 +49,7 @@ func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	if !ok || u.NumFields() == 0 {
 		return false
 	}
-	return m.exportFields(t, u, m.structOf(name))
+	return m.exportFields(t, u, m.structOf(name), m.keyOf)
 }
 
 // exportedField exports the fields of a struct that JSON is decoded into and of which it fills none.
@@ -73,11 +73,21 @@ func (m *fixer) exportedField(f *types.Var) bool {
 		t = m.Info.TypeOf(st)
 	}
 	u, ok := t.Underlying().(*types.Struct)
-	return ok && m.exportFields(t, u, st)
+	return ok && m.exportFields(t, u, st, m.decodedKey)
 }
 
-// exportFields exports the fields of the struct, which has no exported one.
-func (m *fixer) exportFields(t types.Type, u *types.Struct, st *ast.StructType) bool {
+// decodedKey returns the key that an unexported field is filled from, or "" if it is not certain: userName may be
+// user_name.
+func (m *fixer) decodedKey(name string) string {
+	if strings.ToLower(name) != name {
+		return ""
+	}
+	return name
+}
+
+// exportFields exports the fields of the struct, which has no exported one. keyOf returns the keys of those without a
+// tag.
+func (m *fixer) exportFields(t types.Type, u *types.Struct, st *ast.StructType, keyOf func(string) string) bool {
 	for f := range u.Fields() {
 		// A struct with an exported field already shows what its author wants to show.
 		if f.Exported() || f.Embedded() || f.Name() == "_" {
@@ -92,17 +102,20 @@ func (m *fixer) exportFields(t types.Type, u *types.Struct, st *ast.StructType) 
 	}
 	var edits []edit
 	for _, f := range st.Fields.List {
+		if f.Tag == nil && slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return keyOf(id.Name) == "" }) {
+			return false
+		}
 		switch {
 		case len(f.Names) == 0, f.Tag != nil && (len(f.Names) > 1 || !strings.HasPrefix(f.Tag.Value, "`json:\"")):
 			return false
 		case len(f.Names) > 1:
 			var lines []string
 			for _, id := range f.Names {
-				lines = append(lines, fmt.Sprintf("%s %s `json:%q`", title(id.Name), m.text(f.Type), m.keyOf(id.Name)))
+				lines = append(lines, fmt.Sprintf("%s %s `json:%q`", title(id.Name), m.text(f.Type), keyOf(id.Name)))
 			}
 			edits = append(edits, m.replace(f, strings.Join(lines, "\n")))
 		case f.Tag == nil:
-			edits = append(edits, m.after(f, fmt.Sprintf(" `json:%q`", m.keyOf(f.Names[0].Name))))
+			edits = append(edits, m.after(f, fmt.Sprintf(" `json:%q`", keyOf(f.Names[0].Name))))
 		}
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {

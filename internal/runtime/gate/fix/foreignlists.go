@@ -28,7 +28,8 @@ func (m *fixer) member(e *scanner.Error) bool {
 	}
 	behind := i + len(strings.Fields(word))
 	from, to := primaryBefore(list, i), primaryAfter(list, behind)
-	if from < 1 || to <= behind || !slices.Contains(beforeMember, list[from-1].tok) {
+	if from < 1 || to <= behind || !slices.Contains(beforeMember, list[from-1].tok) ||
+		to < len(list) && !endsOperand(list[to].tok) && list[to].tok != token.LAND && list[to].tok != token.LOR {
 		return false
 	}
 	for _, l := range list[:from] {
@@ -43,8 +44,8 @@ func (m *fixer) member(e *scanner.Error) bool {
 		call = "strings.Contains(" + y + ", " + x + ")"
 	case token.LBRACK, token.LPAREN, token.LBRACE:
 		typ, items := m.listOf(list, behind)
-		if typ == "" || typ == "any" {
-			return false
+		if typ == "" || typ == "any" || list[behind].tok == token.LPAREN && closing(list, behind) == behind+2 {
+			return false // ("a") is a list or a text
 		}
 		call = "slices.Contains([]" + typ + "{" + items + "}, " + x + ")"
 	}
@@ -77,9 +78,10 @@ func (m *fixer) listOf(list []lexeme, i int) (typ, items string) {
 			}
 			kind = "[]" + inner
 		case token.SUB:
-			to, kind = k+2, "int"
-			if k+1 < end && list[k+1].tok == token.FLOAT {
-				kind = "float64"
+			to = k + 2
+			kind = map[token.Token]string{token.INT: "int", token.FLOAT: "float64"}[list[k+1].tok]
+			if kind == "" {
+				to, kind = primaryAfter(list, k+1), "any"
 			}
 		default:
 			to, kind = primaryAfter(list, k), "any"
@@ -93,9 +95,19 @@ func (m *fixer) listOf(list []lexeme, i int) (typ, items string) {
 	if typ == "" {
 		return "any", ""
 	}
-	items = m.src[list[i].to:list[end].from]
-	if strings.HasPrefix(typ, "[]") {
-		items = strings.NewReplacer("[", "{", "]", "}").Replace(items)
+	last := list[i].to
+	for k := i + 1; k <= end; k++ {
+		items += m.src[last:list[k].from]
+		last = list[k].to
+		switch text := m.src[list[k].from:last]; {
+		case k == end:
+		case strings.HasPrefix(typ, "[]") && text == "[":
+			items += "{"
+		case strings.HasPrefix(typ, "[]") && text == "]":
+			items += "}"
+		default:
+			items += text
+		}
 	}
 	return typ, items
 }
@@ -154,11 +166,34 @@ func (m *fixer) foreignEqual(e *scanner.Error) bool {
 		return false
 	}
 	list, _ := m.lexemes(at)
-	for i, l := range list {
-		if l.tok == token.ASSIGN && l.depth == list[0].depth && slices.ContainsFunc(list[:i],
-			func(l lexeme) bool { return l.tok == token.IF }) {
-			return m.fix("a condition compares with ==", edit{l.from, l.to, "=="})
+	begin := slices.IndexFunc(list, func(l lexeme) bool { return l.tok == token.IF })
+	if begin < 0 {
+		return false
+	}
+	for i := begin; i < len(list); i++ {
+		if list[i].tok == token.SEMICOLON {
+			begin = i // before it, a statement sets something
+		}
+	}
+	for i := begin + 1; i+1 < len(list); i++ {
+		if l := list[i]; l.tok == token.ASSIGN && l.depth == list[begin].depth {
+			return m.compares(list, i) && m.fix("a condition compares with ==", edit{l.from, l.to, "=="})
 		}
 	}
 	return false
+}
+
+// compares reports whether the = at i means ==: it stands before a literal, or behind a call, which cannot be set. Other
+// languages set a variable in a condition to the result of a call.
+func (m *fixer) compares(list []lexeme, i int) bool {
+	switch list[i+1].tok {
+	case token.STRING, token.CHAR, token.INT, token.FLOAT, token.SUB:
+		return true
+	case token.IDENT:
+		word := m.src[list[i+1].from:list[i+1].to]
+		if word == "nil" || word == "true" || word == "false" || spellings[word] == "nil" {
+			return true
+		}
+	}
+	return list[i-1].tok == token.RPAREN
 }

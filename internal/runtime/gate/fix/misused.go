@@ -2,6 +2,7 @@ package fix
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 )
@@ -25,7 +26,8 @@ func (m *fixer) joined(c *ast.CallExpr, x ast.Expr) bool {
 	return ok && m.fix("a text is joined of texts", append(edits, m.before(x, "textsOf("), m.after(x, ")"))...)
 }
 
-// contained calls the function for lists where that for texts is given a list, and the reverse.
+// contained calls the function for lists where that for texts is given a list of constants, and the reverse. Of another
+// list of texts, a part of an element may be meant, and of a map of texts, a value.
 func (m *fixer) contained(c *ast.CallExpr) bool {
 	if len(c.Args) != 2 || c.Ellipsis.IsValid() {
 		return false
@@ -38,11 +40,12 @@ func (m *fixer) contained(c *ast.CallExpr) bool {
 	fun := m.callee(c)
 	switch u := list.Underlying().(type) {
 	case *types.Slice:
-		if fun == "strings.Contains" && types.Identical(u.Elem(), of) && types.Comparable(of) {
+		if fun == "strings.Contains" && types.Identical(u.Elem(), of) && m.isFixedList(c.Args[0]) {
 			return m.fix("a list contains an element", m.replace(c.Fun, "slices.Contains"))
 		}
 	case *types.Map:
-		if (fun == "strings.Contains" || fun == "slices.Contains") && types.AssignableTo(of, u.Key()) {
+		if (fun == "strings.Contains" && isSet(u) || fun == "slices.Contains" && !types.AssignableTo(of, u.Elem())) &&
+			types.AssignableTo(of, u.Key()) {
 			edits, ok := m.given("hasKey", hasKey)
 			return ok && len(m.edits) == 0 && m.fix("a key is there or not", append(edits, m.replace(c.Fun, "hasKey"))...)
 		}
@@ -52,6 +55,25 @@ func (m *fixer) contained(c *ast.CallExpr) bool {
 		}
 	}
 	return false
+}
+
+// isFixedList reports whether a list is a literal of constants, or a variable that keeps one.
+func (m *fixer) isFixedList(x ast.Expr) bool {
+	if v := m.variable(x); v != nil {
+		def, value := m.definition(v)
+		if value == nil || !m.setOnce(v, def) {
+			return false
+		}
+		x = value
+	}
+	lit, ok := ast.Unparen(x).(*ast.CompositeLit)
+	return ok && !slices.ContainsFunc(lit.Elts, func(el ast.Expr) bool { return m.Info.Types[el].Value == nil })
+}
+
+// isSet reports whether a map holds no more than its keys.
+func isSet(u *types.Map) bool {
+	s, empty := u.Elem().Underlying().(*types.Struct)
+	return isBasic(u.Elem(), types.Bool) || empty && s.NumFields() == 0
 }
 
 // containing is contained of a function that was given no list.
@@ -137,7 +159,52 @@ func (m *fixer) namedDay(b *ast.BinaryExpr) bool {
 	return false
 }
 
-// numberOfText reads the number of a text where the program converts it, as in int(s).
+// isPiece reports whether a text is one character of another.
+func (m *fixer) isPiece(x ast.Expr) bool {
+	if v := m.variable(x); v != nil {
+		ast.Inspect(m.file, func(n ast.Node) bool {
+			if r, ok := n.(*ast.RangeStmt); ok && r.Value != nil && m.variable(r.Value) == v {
+				x = r.X
+				if list := m.variable(r.X); list != nil {
+					_, x = m.definition(list)
+				}
+			}
+			return true
+		})
+		if def, value := m.definition(v); def != nil {
+			x = value
+		}
+	}
+	switch x := ast.Unparen(x).(type) {
+	case *ast.IndexExpr:
+		list := m.variable(x.X)
+		_, value := m.definition(list)
+		return value != nil && m.isPiece(value)
+	case *ast.SliceExpr:
+		return true
+	case *ast.CallExpr:
+		return m.Info.Types[x.Fun].IsType() || m.callee(x) == "strings.Split" && constantText(x.Args[1]) == "" &&
+			m.Info.Types[x.Args[1]].Value != nil
+	}
+	return false
+}
+
+// codes are the numbers of the characters at the ends of the digits and the letters.
+var codes = []string{"48", "57", "65", "90", "97", "122"}
+
+// hasCodes reports whether a function has characters, or numbers of characters.
+func (m *fixer) hasCodes(f ast.Node) bool {
+	found := false
+	ast.Inspect(f, func(n ast.Node) bool {
+		l, ok := n.(*ast.BasicLit)
+		found = found || ok && (l.Kind == token.CHAR || l.Kind == token.INT && slices.Contains(codes, l.Value))
+		return !found
+	})
+	return found
+}
+
+// numberOfText reads the number of a text where the program converts it, as in int(s). Of a single character, its code
+// may be meant.
 func (m *fixer) numberOfText(c *ast.CallExpr) bool {
 	if len(c.Args) != 1 || !m.Info.Types[c.Fun].IsType() {
 		return false
@@ -151,7 +218,7 @@ func (m *fixer) numberOfText(c *ast.CallExpr) bool {
 	}
 	switch to := m.Info.TypeOf(c.Fun); {
 	case types.Identical(to, types.Typ[types.Int]):
-		return m.fix("the number of a text is strconv.Atoi", m.replace(c.Fun, "strconv.Atoi"))
+		return !m.isPiece(c.Args[0]) && !m.hasCodes(m.enclosing(c)) && m.fix("the number of a text is strconv.Atoi", m.replace(c.Fun, "strconv.Atoi"))
 	case types.Identical(to, types.Typ[types.Float64]):
 		return m.fix("the number of a text is strconv.ParseFloat", m.replace(c.Fun, "strconv.ParseFloat"),
 			m.after(c.Args[0], ", 64"))

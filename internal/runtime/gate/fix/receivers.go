@@ -16,11 +16,30 @@ func (m *fixer) pointerReceiver(e types.Error, path []ast.Node, _ []string) bool
 	x := m.operandAt(e, path)
 	c, ok := m.parents[x].(*ast.CallExpr)
 	if !ok || !strings.HasSuffix(strings.TrimSpace(e.Msg), "has pointer receiver)") || m.variable(x) == nil ||
-		c.Fun == x || m.callee(c) == "" {
+		c.Fun == x || m.callee(c) == "" || !m.isOwn(m.variable(x)) {
 		return false
 	}
 	m.alone = strings.Contains(e.Msg, "heap.Interface") // what a heap returns gets its type in the next round
 	return m.fix(m.text(x)+" is changed in place: its address is passed", m.before(x, "&"))
+}
+
+// isOwn reports whether a variable begins with a value of its own: one that is declared without a value or with a
+// literal. Another may be a copy, whose changes nobody sees.
+func (m *fixer) isOwn(v *types.Var) bool {
+	def, value := m.definition(v)
+	if def == nil {
+		return false
+	}
+	switch x := ast.Unparen(value).(type) {
+	case nil:
+		_, declared := def.(*ast.ValueSpec)
+		return declared
+	case *ast.CompositeLit:
+		return true
+	case *ast.CallExpr:
+		return isName(x.Fun, "make") || m.Info.Types[x.Fun].IsType()
+	}
+	return false
 }
 
 // ofHeap gives Push and Pop of a heap the types that container/heap asks for. What the program takes from the heap gets
@@ -148,8 +167,9 @@ func (m *fixer) byAddress(e types.Error, _ []ast.Node, _ []string) bool {
 func (m *fixer) emptyOfNamed(x ast.Expr) bool {
 	as, ok := m.parents[x].(*ast.AssignStmt)
 	t := m.Info.TypeOf(x)
-	if !ok || as.Tok != token.DEFINE && as.Tok != token.ASSIGN || t == nil || !isNamed(t) {
-		return false
+	if !ok || as.Tok != token.DEFINE && as.Tok != token.ASSIGN || t == nil || !isNamed(t) ||
+		types.TypeString(t, nil) == "time.Time" {
+		return false // the time may be that of the call
 	}
 	switch t.Underlying().(type) {
 	case *types.Struct, *types.Slice, *types.Map:

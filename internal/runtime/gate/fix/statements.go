@@ -41,9 +41,6 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 		if m.text(s) == "strconv.FormatFloat" {
 			return m.formatted(call)
 		}
-		if s.Sel.Name == "AddDate" && len(call.Args) == 2 && match[1] == "not enough" {
-			return m.fix("AddDate takes years, months and days", m.after(call.Args[1], ", 0"))
-		}
 		if m.importedHost(s.X) && s.Sel.Name == "Fail" {
 			text := m.failure(call.Args)
 			return text != "" && text != m.text(call) && m.useHost("a failure has a type and a message",

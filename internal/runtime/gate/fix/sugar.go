@@ -3,6 +3,7 @@ package fix
 import (
 	"go/scanner"
 	"go/token"
+	"slices"
 	"strings"
 
 	"github.com/recurgentd/recurgentd/internal/lazy"
@@ -75,10 +76,12 @@ func (m *fixer) interpolated(e *scanner.Error) bool {
 	text, args := strings.ReplaceAll(m.src[at:at-1+g[3]], "%", "%%"), ""
 	text = placeIn().ReplaceAllStringFunc(text, func(s string) string {
 		part := placeIn().FindStringSubmatch(s)
+		if part[2] == "" { // str knows values whose text is certain
+			args += ", str(" + part[1] + ")"
+			return "%s"
+		}
 		args += ", " + part[1]
 		switch {
-		case part[2] == "":
-			return "%v"
 		case strings.HasSuffix(part[2], "s"):
 			return "%" + part[2]
 		case strings.Contains("dfx", part[2][len(part[2])-1:]):
@@ -104,8 +107,10 @@ func (m *fixer) otherwise(e *scanner.Error) bool {
 	if at < 1 {
 		return false
 	}
+	// What an operator beside it binds differs between languages.
 	from, to := primaryBefore(list, at), primaryAfter(list, at+2)
-	if from < 0 || to <= at+2 {
+	if from < 1 || to <= at+2 || !slices.Contains(beginsChoice, list[from-1].tok) && !opens(list[from-1].tok) ||
+		to < len(list) && !endsOperand(list[to].tok) && !absent().MatchString(m.src[list[to].from:]) {
 		return false
 	}
 	return m.fix("a value for a missing one is recurgent.Or", edit{list[from].from, list[to-1].to,

@@ -47,6 +47,20 @@ func (m *fixer) lexemes(at int) (list []lexeme, i int) {
 	}
 }
 
+// opens reports whether a token is a bracket that opens.
+func opens(tok token.Token) bool {
+	return tok == token.LPAREN || tok == token.LBRACK || tok == token.LBRACE
+}
+
+// endsOperand reports whether an expression ends before a token.
+func endsOperand(tok token.Token) bool {
+	switch tok {
+	case token.COMMA, token.COLON, token.SEMICOLON, token.RPAREN, token.RBRACK, token.RBRACE, token.LBRACE:
+		return true
+	}
+	return false
+}
+
 // closing returns the index of the bracket that closes the one at i, or -1.
 func closing(list []lexeme, i int) int {
 	for k := i + 1; k < len(list); k++ {

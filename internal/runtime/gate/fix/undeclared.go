@@ -15,7 +15,7 @@ func (m *fixer) undeclared(id *ast.Ident) bool {
 		return false
 	}
 	first := m.firstSet(f, id.Name)
-	if first == nil {
+	if first == nil || m.misspells(f, first, id.Name) {
 		return false
 	}
 	within := m.parents[first]
@@ -47,6 +47,47 @@ func (m *fixer) undeclared(id *ast.Ident) bool {
 	at := m.offset(first.TokPos)
 	// A name that is only set may be a misspelled one.
 	return good && read && m.fix(id.Name+" is declared where it is first set", edit{at, at + 1, ":="})
+}
+
+// misspells reports whether a function has a variable that a name with a slip may mean, and that may hold what the
+// statement sets the name to.
+func (m *fixer) misspells(f *ast.FuncDecl, as *ast.AssignStmt, name string) bool {
+	var of types.Type
+	for i, l := range as.Lhs {
+		if isName(l, name) && len(as.Lhs) == len(as.Rhs) {
+			of = m.Info.TypeOf(as.Rhs[i])
+		}
+	}
+	found := false
+	ast.Inspect(f, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok {
+			return !found
+		}
+		v, ok := m.Info.ObjectOf(id).(*types.Var)
+		found = found || ok && !v.IsField() && oneSlip(plainName(v.Name()), plainName(name)) &&
+			(of == nil || types.AssignableTo(types.Default(of), v.Type()))
+		return !found
+	})
+	return found
+}
+
+// oneSlip reports whether two names are the same but for one letter that is added, left out, another one, or swapped
+// with the next. Names of one or two letters have to be the same.
+func oneSlip(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if min(len(a), len(b)) < 3 {
+		return false
+	}
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 // isMemberName reports whether a name is that of a member or a key of a literal.
