@@ -22,7 +22,7 @@ const (
 func (f *FS) Crash(n int, mode Mode, random *rand.Rand) *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return crashed(f.ops[:n], mode, random)
+	return f.crashed(n, mode, random)
 }
 
 // Compact replaces the operations before the first one that a power cut could lose now by fewer ones that lead to the
@@ -49,7 +49,7 @@ func (f *FS) Compact() {
 			n = i + 1
 		}
 	}
-	f.ops = append(crashed(f.ops[:n], KeepAll, nil).ops, f.ops[n:]...)
+	f.ops = append(f.crashed(n, KeepAll, nil).ops, f.ops[n:]...)
 }
 
 // certain reports whether operation i survives every power cut.
@@ -73,24 +73,26 @@ type powerCut struct {
 	syncedDir  map[string]int // index of each directory's last sync
 	syncedAll  int            // index of the last sync of everything
 	out        *FS
-	content    map[int]*inode
+	whole      map[int]bool // inodes whose content needs no replay
 }
 
-// crashed replays the operations that survive.
-func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
+// crashed replays those of the first n operations that survive. The caller holds mu.
+func (f *FS) crashed(n int, mode Mode, random *rand.Rand) *FS {
+	ops := f.ops[:n]
 	c := newPowerCut(ops, mode, random)
 	for i, op := range ops {
-		if op.Kind == "write" || op.Kind == "truncate" {
-			c.change(i, op)
-		} else {
+		if op.Kind != "write" && op.Kind != "truncate" {
 			c.rename(i, op)
 		}
 	}
 	for name, x := range c.out.names {
-		if x = c.content[x.id]; x == nil {
-			x = &inode{id: c.out.names[name].id}
-		}
 		c.out.names[name], c.out.files[x.id] = x, x
+	}
+	c.takeOver(f, n)
+	for i, op := range ops {
+		if op.Kind == "write" || op.Kind == "truncate" {
+			c.change(i, op)
+		}
 	}
 	for _, op := range ops {
 		c.out.inode = max(c.out.inode, op.Inode)
@@ -102,7 +104,7 @@ func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 // newPowerCut finds the last sync of each file and directory.
 func newPowerCut(ops []Op, mode Mode, random *rand.Rand) *powerCut {
 	c := &powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(),
-		content: map[int]*inode{}}
+		whole: map[int]bool{}}
 	for i, op := range ops {
 		switch op.Kind {
 		case "sync":
@@ -116,13 +118,34 @@ func newPowerCut(ops []Op, mode Mode, random *rand.Rand) *powerCut {
 	return c
 }
 
+// takeOver takes the content of files that are now as a power cut after n operations leaves them: all their operations
+// survive.
+func (c *powerCut) takeOver(f *FS, n int) {
+	last := map[int]int{}
+	for i, op := range f.ops {
+		if op.Kind == "write" || op.Kind == "truncate" {
+			last[op.Inode] = i
+		}
+	}
+	for id, left := range c.out.files {
+		x, i := f.files[id], last[id]
+		if x != nil && i < n && (c.mode == KeepAll || max(c.syncedFile[id], c.syncedAll) > i) {
+			*left, c.whole[id] = *x.copied(), true
+		}
+	}
+}
+
 // stays decides whether an operation survives. A synced one always does.
 func (c *powerCut) stays(synced bool) bool {
 	return synced || c.mode == KeepAll || c.mode == AnyOf && c.random.IntN(2) == 0
 }
 
-// change replays a write or a truncation, if it survives.
+// change replays a write or a truncation, if it survives and its file has a name.
 func (c *powerCut) change(i int, op Op) {
+	x := c.out.files[op.Inode]
+	if x == nil || c.whole[op.Inode] {
+		return
+	}
 	synced := max(c.syncedFile[op.Inode], c.syncedAll) > i
 	if !c.stays(synced) {
 		return
@@ -132,11 +155,6 @@ func (c *powerCut) change(i int, op Op) {
 		// A torn write keeps any part of the data, not always its start.
 		to := from + c.random.IntN(len(op.Data)-from)
 		op.Off, op.Data = op.Off+int64(from), op.Data[from:to]
-	}
-	x := c.content[op.Inode]
-	if x == nil {
-		x = &inode{id: op.Inode}
-		c.content[op.Inode] = x
 	}
 	x.write(op)
 }
@@ -192,9 +210,16 @@ func (f *FS) asOps() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.names)) {
 		x := f.names[name]
-		x.shared = true
+		x.frozen = len(x.own)
 		f.ops = append(f.ops, Op{Kind: "create", Name: name, Inode: x.id},
-			Op{Kind: "write", Inode: x.id, Data: x.data}, Op{Kind: "sync", Inode: x.id})
+			Op{Kind: "write", Inode: x.id, Data: x.base})
+		if len(x.own) > 0 {
+			f.ops = append(f.ops, Op{Kind: "write", Inode: x.id, Off: int64(len(x.base)), Data: slices.Clip(x.own)})
+		}
+		if x.zeros > 0 {
+			f.ops = append(f.ops, Op{Kind: "truncate", Inode: x.id, Size: x.size()})
+		}
+		f.ops = append(f.ops, Op{Kind: "sync", Inode: x.id})
 	}
 	for _, dir := range dirs {
 		f.ops = append(f.ops, Op{Kind: "syncdir", Name: dir})

@@ -36,12 +36,6 @@ type FS struct {
 	n     int  // operations counted for Fail
 }
 
-type inode struct {
-	id     int
-	data   []byte
-	shared bool // data is that of an operation, too, and must not be changed in place
-}
-
 // Op is a recorded operation. Only the fields that its kind needs are set.
 type Op struct {
 	Kind  string // write, truncate, sync, create, remove, removeall, rename, renamedir, mkdir, syncdir, syncall, mark
@@ -154,31 +148,6 @@ func (f *FS) moveDir(from, to string) {
 	}
 }
 
-// write applies a write or a truncation.
-func (x *inode) write(op Op) {
-	n, size := int64(len(x.data)), op.Size
-	if op.Kind == "write" {
-		if op.Off == 0 && int64(len(op.Data)) >= n {
-			x.data, x.shared = op.Data, true
-			return
-		}
-		size = max(n, op.Off+int64(len(op.Data)))
-	} else if size <= n {
-		x.data = x.data[:size]
-		return
-	}
-	if x.shared || size > int64(cap(x.data)) {
-		own := make([]byte, n, max(size, 2*n)) // append grows by a quarter
-		copy(own, x.data)
-		x.data, x.shared = own, false
-	}
-	x.data = x.data[:size]
-	if size > n {
-		clear(x.data[n:])
-	}
-	copy(x.data[op.Off:], op.Data)
-}
-
 // Mark records n among the operations, as a point of the test to refer to. It is not counted for Fail.
 func (f *FS) Mark(n int) {
 	f.mu.Lock()
@@ -192,7 +161,7 @@ func (f *FS) Text() string {
 	defer f.mu.Unlock()
 	out := []string{}
 	for name, x := range f.names {
-		out = append(out, fmt.Sprintf("%s %d", name, len(x.data)))
+		out = append(out, fmt.Sprintf("%s %d", name, x.size()))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
@@ -222,7 +191,7 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.names[name]; x != nil {
-		return slices.Clone(x.data), nil
+		return x.content(), nil
 	}
 	return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
 }
@@ -304,7 +273,7 @@ func (f *FS) Stat(name string) (vfs.Info, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x := f.names[name]; x != nil {
-		return vfs.Info{Size: int64(len(x.data)), ModTime: time.Unix(0, 0)}, nil
+		return vfs.Info{Size: x.size(), ModTime: time.Unix(0, 0)}, nil
 	}
 	if f.dirs[name] {
 		return vfs.Info{Dir: true}, nil

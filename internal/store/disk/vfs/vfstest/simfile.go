@@ -1,9 +1,6 @@
 package vfstest
 
-import (
-	"io"
-	"slices"
-)
+import "io"
 
 type simFile struct {
 	fs *FS
@@ -13,10 +10,7 @@ type simFile struct {
 func (s *simFile) ReadAt(p []byte, off int64) (int, error) {
 	s.fs.mu.Lock()
 	defer s.fs.mu.Unlock()
-	if off >= int64(len(s.x.data)) {
-		return 0, io.EOF
-	}
-	n := copy(p, s.x.data[off:])
+	n := s.x.read(p, off)
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -26,7 +20,7 @@ func (s *simFile) ReadAt(p []byte, off int64) (int, error) {
 func (s *simFile) WriteAt(p []byte, off int64) (int, error) {
 	s.fs.mu.Lock()
 	defer s.fs.mu.Unlock()
-	if err := s.fs.do(Op{Kind: "write", Inode: s.x.id, Off: off, Data: slices.Clone(p)}); err != nil {
+	if err := s.fs.do(Op{Kind: "write", Inode: s.x.id, Off: off, Data: kept(p)}); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -51,5 +45,5 @@ func (s *simFile) Close() error { return nil }
 func (s *simFile) Size() (int64, error) {
 	s.fs.mu.Lock()
 	defer s.fs.mu.Unlock()
-	return int64(len(s.x.data)), nil
+	return s.x.size(), nil
 }
