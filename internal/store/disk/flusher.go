@@ -36,7 +36,7 @@ type flusher struct {
 	behind bool
 	last   time.Time                         // time of the last checkpoint
 	text   callText                          // buffers for the namespace that is being written
-	idle   map[agent.Namespace]*checkpointed // idle namespaces when the state was last gathered
+	idle   map[agent.Namespace]*checkpointed // idle namespaces when a checkpoint last gathered the state
 }
 
 // run writes the files until ctx ends. With a negative Flush it does nothing.
@@ -197,11 +197,13 @@ func (f *flusher) gather(full bool) (lsn uint64, list []*work) {
 	f.shared.mu.Lock()
 	defer f.shared.mu.Unlock()
 	for _, n := range all {
-		if n.exists.Load() {
+		if n.exists.Load() && (full || !n.written()) {
 			list = append(list, n.gather(full))
 		}
 	}
-	f.idle = maps.Clone(f.spaces.idle)
+	if full {
+		f.idle = maps.Clone(f.spaces.idle)
+	}
 	return f.applied, list
 }
 
@@ -222,6 +224,22 @@ type work struct {
 	life      life
 	figures   *figures    // nil unless the round is full
 	stored    *store.Sums // nil unless the round is full and the sums are certain
+}
+
+// written reports whether the files lack nothing but what waits for a checkpoint, so that an idle namespace costs a round
+// almost nothing. The caller holds shared.mu and flusher.mu.
+func (n *namespace) written() bool {
+	pending := len(n.artifacts.programs) + len(n.archive.pending) + len(n.artifacts.changed) + len(n.calls.pending) +
+		len(n.auditTrail.pending) + len(n.streams.gone) + len(n.sessions.gone)
+	if pending > 0 || n.stored.anew.values {
+		return false
+	}
+	for _, x := range n.sessions.changed {
+		if x.isBehind() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.held(), func(h *held) bool { return h.behind })
 }
 
 // gather returns what must be written of the namespace. The caller holds shared.mu.

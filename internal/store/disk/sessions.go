@@ -429,7 +429,10 @@ func (p *sessions) isStored(id string) (bool, error) {
 // lookUpAll looks up all unread sessions. Those without files are among the changed ones afterwards.
 func (p *sessions) lookUpAll() error {
 	p.n.mu.RLock()
-	ids := slices.Sorted(maps.Keys(p.unread))
+	var ids []string
+	if len(p.unread) > 0 { // usually none are
+		ids = slices.Sorted(maps.Keys(p.unread))
+	}
 	p.n.mu.RUnlock()
 	for _, id := range ids {
 		if err := p.lookUpLocked(id); err != nil {
