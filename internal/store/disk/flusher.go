@@ -226,8 +226,8 @@ type work struct {
 	stored    *store.Sums // nil unless the round is full and the sums are certain
 }
 
-// written reports whether the files lack nothing but what waits for a checkpoint, so that an idle namespace costs a round
-// almost nothing. The caller holds shared.mu and flusher.mu.
+// written reports whether the files lack nothing but what waits for a checkpoint, so that an idle namespace costs a
+// round almost nothing. The caller holds shared.mu and flusher.mu.
 func (n *namespace) written() bool {
 	pending := len(n.artifacts.programs) + len(n.archive.pending) + len(n.artifacts.changed) + len(n.calls.pending) +
 		len(n.auditTrail.pending) + len(n.streams.gone) + len(n.sessions.gone)

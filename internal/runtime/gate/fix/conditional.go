@@ -45,7 +45,9 @@ func (c *choice) mentions(name string) bool {
 
 // namesIn returns the names and numbers in a text.
 func namesIn(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 }
 
 // choiceAt reads the expression that begins at a token: it ends before a comma, a colon or a bracket at its depth.

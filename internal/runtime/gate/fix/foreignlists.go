@@ -183,8 +183,8 @@ func (m *fixer) foreignEqual(e *scanner.Error) bool {
 	return false
 }
 
-// compares reports whether the = at i means ==: it stands before a literal, or behind a call, which cannot be set. Other
-// languages set a variable in a condition to the result of a call.
+// compares reports whether the = at i means ==: it stands before a literal, or behind a call, which cannot be set.
+// Other languages set a variable in a condition to the result of a call.
 func (m *fixer) compares(list []lexeme, i int) bool {
 	switch list[i+1].tok {
 	case token.STRING, token.CHAR, token.INT, token.FLOAT, token.SUB:
