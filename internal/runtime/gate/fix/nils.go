@@ -41,7 +41,12 @@ func (m *fixer) comparedWithNil(b *ast.BinaryExpr) bool {
 		return ok && len(m.edits) == 0 && m.fix("a key is there or not", append(edits,
 			m.replace(b, not+"hasKey("+m.text(ix.X)+", "+m.text(ix.Index)+")"))...)
 	}
-	v := m.variable(x)
+	return m.definedBefore(m.variable(x), b, not, never)
+}
+
+// definedBefore repairs the comparison of a variable whose type has no nil, by what it was set to. not stands before
+// what says that there is a value; never is the comparison of one that is always there.
+func (m *fixer) definedBefore(v *types.Var, b *ast.BinaryExpr, not, never string) bool {
 	def, value := m.definition(v)
 	as, ok := def.(*ast.AssignStmt)
 	if !ok || value == nil || !m.setOnce(v, def) {
