@@ -78,7 +78,7 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	}
 	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" &&
 		m.shared(n) {
-		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) && !m.asksDigits(n, t) {
+		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) && !m.hasDigits(n, t, from) {
 			m.neverHolds(n, t)
 		}
 		return
@@ -184,10 +184,14 @@ func (m *fixer) asksKind(x ast.Expr) bool {
 		m.handled(x, "string", true)
 }
 
-// asksDigits reports whether the program checks whether a value is a json.Number, and handles the case that it is not.
-func (m *fixer) asksDigits(n *ast.TypeAssertExpr, t types.Type) bool {
+// hasDigits reports whether a value may be a json.Number: the program asks for them where it decodes JSON, or checks
+// whether it is one, and handles the case that it is not.
+func (m *fixer) hasDigits(n *ast.TypeAssertExpr, t types.Type, from origin) bool {
+	if !isDigits(t) || from != ofArguments && uses(m.file, "UseNumber") {
+		return isDigits(t)
+	}
 	as, ok := m.parents[n].(*ast.AssignStmt)
-	return isDigits(t) && ok && len(as.Lhs) == 2 && !isName(as.Lhs[1], "_") && !m.refuses(n)
+	return ok && len(as.Lhs) == 2 && !isName(as.Lhs[1], "_") && !m.refuses(n)
 }
 
 // source returns the text of the expression that a value of type any comes from. For a variable that is the expression

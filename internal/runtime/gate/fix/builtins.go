@@ -193,6 +193,9 @@ func (m *fixer) ofValues(c *ast.CallExpr, name string) bool {
 	if len(c.Args) == 0 || m.Info.TypeOf(c.Args[0]) == nil || len(m.edits) > 0 {
 		return false
 	}
+	if _, stands := m.parents[c].(*ast.ExprStmt); stands {
+		return false // the list itself is meant to change
+	}
 	x := m.text(c.Args[0])
 	switch of := m.Info.TypeOf(c.Args[0]).Underlying().(type) {
 	case *types.Slice:

@@ -3,7 +3,9 @@ package fix
 import (
 	"go/ast"
 	"go/types"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // spans maps methods of times in other languages, in lower case, to the call that adds that much: of % whole units.
@@ -16,7 +18,6 @@ var spans = map[string]string{"adddays": "AddDate(0, 0, %)", "plusdays": "AddDat
 
 // timeMethods maps methods that times and durations have in other languages to those of Go.
 var timeMethods = map[string]string{"isbefore": "Before", "isafter": "After", "plus": "Add", "isequal": "Equal",
-	"strftime":     "Format",
 	"totalminutes": "Minutes", "totalhours": "Hours", "totalseconds": "Seconds"}
 
 // timeMethod repairs methods of times and durations that Go has under another name, or as another call.
@@ -26,7 +27,8 @@ func (m *fixer) timeMethod(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr
 		return false
 	}
 	method := plainName(s.Sel.Name)
-	if call != nil && (m.spanMethod(s, name, call) || m.shownTime(s, name, call)) {
+	if call != nil && (m.spanMethod(s, name, call) || m.shownTime(s, name, call) ||
+		method == "strftime" && name == "time.Time" && m.strftime(s, call)) {
 		return true
 	}
 	to := timeMethods[method]
@@ -73,6 +75,37 @@ func (m *fixer) shownTime(s *ast.SelectorExpr, name string, call *ast.CallExpr) 
 	return false
 }
 
+// strftime prints a time in a layout with percents, of which each is known.
+func (m *fixer) strftime(s *ast.SelectorExpr, call *ast.CallExpr) bool {
+	if len(call.Args) != 1 {
+		return false
+	}
+	lit, ok := ast.Unparen(call.Args[0]).(*ast.BasicLit)
+	if !ok {
+		return false
+	}
+	to, ok := percentLayout(constantText(lit))
+	return ok && m.fix("a time is printed by Format", m.replace(s.Sel, "Format"), m.replace(lit, strconv.Quote(to)))
+}
+
+// percentLayout returns the layout of Go for one of strftime, and whether it prints the same.
+func percentLayout(text string) (to string, ok bool) {
+	at := time.Date(1999, 12, 30, 21, 47, 58, 123456789, time.UTC)
+	shown := ""
+	for i := 0; i < len(text); i++ {
+		part, value := text[i:i+1], text[i:i+1]
+		if part == "%" {
+			if i++; i == len(text) || percents[text[i]] == "" {
+				return "", false
+			}
+			part = percents[text[i]]
+			value = at.Format(part)
+		}
+		to, shown = to+part, shown+value
+	}
+	return to, text != "" && at.Format(to) == shown
+}
+
 // earlier repairs t.Subtract(d) and t.Sub(d): the time before a duration is t.Add(-d), and the duration between two
 // times t.Sub(u).
 func (m *fixer) earlier(s *ast.SelectorExpr, call *ast.CallExpr) bool {
@@ -86,9 +119,13 @@ func (m *fixer) earlier(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	return false
 }
 
-// subtracted repairs t.Sub(d) of a duration.
+// subtracted repairs t.Sub(d) of a duration. What is set to it gets its type in the next round.
 func (m *fixer) subtracted(c *ast.CallExpr) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
-	return ok && s.Sel.Name == "Sub" && len(c.Args) == 1 && types.TypeString(m.Info.TypeOf(s.X), nil) == "time.Time" &&
-		m.earlier(s, c)
+	if !ok || s.Sel.Name != "Sub" || len(c.Args) != 1 || types.TypeString(m.Info.TypeOf(s.X), nil) != "time.Time" ||
+		!isDuration(m.Info.TypeOf(c.Args[0])) {
+		return false
+	}
+	m.alone = len(m.edits) > 0 || m.earlier(s, c)
+	return m.alone
 }
