@@ -83,7 +83,7 @@ func try(f func()) (text string) {
 `
 
 // others are packages that a brief program does not mean by their names.
-var others = []string{allow.Host, allow.Page, "math/rand", "crypto/rand", "go/scanner", "html/template"}
+var others = []string{allow.Host, allow.Page, "math/rand", "crypto/rand", "debug/pe", "go/scanner", "html/template"}
 
 // head returns the package clause and the imports that the text needs.
 func head(text string) string {
