@@ -396,7 +396,7 @@ func bombs(d *rig.Daemon) map[string]struct {
 		"picture": {rig.Program("\tdata, err := base64.StdEncoding.DecodeString(call.Arg(0, \"picture\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tm, err := png.Decode(bytes.NewReader(data))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn m.Bounds().Dx(), nil",
 			"bytes", "encoding/base64", "image/png"), huge},
 		"template": {rig.Program("\tt, err := template.New(\"a\").Parse(call.Arg(0, \"text\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar b strings.Builder\n\terr = t.Execute(&b, nil)\n\treturn b.Len(), err",
-			"strings", "text/template"), "{{define \"b\"}}" + strings.Repeat("x", 1000) + "{{template \"b\"}}{{template \"b\"}}{{end}}{{template \"b\"}}"},
+			"strings", "text/template"), "{{define \"b\"}}" + strings.Repeat("x", 5000) + "{{template \"b\"}}{{template \"b\"}}{{end}}{{template \"b\"}}"},
 		"regexp": {rig.Program("\tparts := []*regexp.Regexp{}\n\tfor i := range 100000 {\n\t\tre, err := regexp.Compile(fmt.Sprint(call.Arg(0, \"pattern\"), i))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tparts = append(parts, re)\n\t}\n\treturn len(parts), nil",
 			"fmt", "regexp"), "(a{1000}|b{1000}|c{1000})"},
 	}
