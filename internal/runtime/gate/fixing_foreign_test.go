@@ -15,6 +15,7 @@ func TestFixForeignForms(t *testing.T) {
 	run := func(body string) string { return program("", "", body) }
 	order := "func (h queue) Len() int { return len(h) }\nfunc (h queue) Less(i, j int) bool { return h[i] < h[j] }\nfunc (h queue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }\n"
 	for _, c := range []struct{ name, source, want string }{
+		{"an element that is taken out", run("l := call.Arg(0, \"l\").([]any)\nl = append(l[:1], l[2:])\nreturn l, nil"), "append(l[:1], l[2:]...)"},
 		{"a heap of integers", program("container/heap", "type queue []int\n"+order+"func (h *queue) Push(x int) { *h = append(*h, x) }\nfunc (h *queue) Pop() int { o := *h; n := o[len(o)-1]; *h = o[:len(o)-1]; return n }",
 			"h := queue{}\nheap.Init(h)\nheap.Push(h, 3)\na := heap.Pop(h)\nreturn a + 1, nil"), "return a + 1, nil"},
 		// Conditional expressions.
@@ -208,6 +209,7 @@ func TestFixRefusesForms(t *testing.T) {
 		{"an address that is kept", program("", "type shape interface { grow() }\ntype square struct { n int }\nfunc (s *square) grow() { s.n++ }\nvar kept shape\nfunc keep(s shape) { kept = s }", "s := square{1}\nkeep(s)\ns.n = 5\nkept.grow()\nreturn s.n, nil")},
 		{"constants that go on", program("", "const (\n\ta = iota\n\tl = []int{1}\n)", "return a, nil")},
 		{"a misspelled variable", run("total := 0\nfor i := range 3 { totl = total + i }\nreturn total, nil")},
+		{"a character that is a member", run("out := map[string]any{}\nfor i, c := range \"aab\" { if c not in \"b\" { out[fmt.Sprint(i)] = c } }\nreturn out, nil")},
 		{"a variable of the turn before", run("n := 0\nfor _, c := range \"aab\" { if c == before { n++ }; before = c }\nreturn n, nil")},
 		{"the text of a number, or its character", run("n := 65\nreturn String(n), nil")},
 		{"places in a text by their numbers", program("strings", "", `return strings.Format("{0}", 3), nil`)},

@@ -48,6 +48,7 @@ func (m *fixer) faults() {
 	if m.begun() {
 		m.fractions()
 		m.paddedLists()
+		m.heldCharacters()
 		if m.terms.Returns == "" {
 			m.nilLists() // null may be intended
 		}

@@ -132,7 +132,7 @@ func (m *fixer) round() {
 	if len(m.Errors) > 0 {
 		return
 	}
-	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.functionValues, m.boundaries,
+	for _, stage := range []func(){m.assertions, m.pointers, m.functions, m.functionValues, m.cutOut, m.boundaries,
 		m.printedValue, m.keys, m.untagged, m.shownFields, m.ownNames, m.textFiles, m.lists, m.nilMaps, m.innerMaps,
 		m.textOfCounts, m.layouts, m.jsonTexts, m.refusals, m.unusedImports} {
 		if stage(); len(m.edits) > 0 {

@@ -40,9 +40,57 @@ func (m *fixer) characters() {
 		t := m.Info.TypeOf(x)
 		if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && (isRune(t) || isBasic(t, types.Uint8) &&
 			m.bytesOfText(ix.X)) && m.Info.Types[ix.X].Value == nil {
-			m.name(x, clip(m.text(x))+
-				" is a character, which JSON has as a number: string(x) is its text, int(x) the number")
+			m.nameCharacter(x)
 		}
+	})
+}
+
+// nameCharacter reports a character in the place of a value.
+func (m *fixer) nameCharacter(x ast.Expr) {
+	m.name(x, clip(m.text(x))+" is a character, which JSON has as a number: string(x) is its text, int(x) the number")
+}
+
+// heldCharacters reports variables with characters that become members of any type.
+func (m *fixer) heldCharacters() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		x, ok := n.(ast.Expr)
+		if !ok || m.variable(x) == nil || !isRune(m.Info.TypeOf(x)) {
+			return true
+		}
+		var to types.Type
+		switch p := m.parents[x].(type) {
+		case *ast.KeyValueExpr:
+			to = m.memberType(p, x)
+		case *ast.AssignStmt:
+			if _, member := p.Lhs[0].(*ast.IndexExpr); member && len(p.Lhs) == 1 && p.Rhs[0] == x {
+				to = m.Info.TypeOf(p.Lhs[0])
+			}
+		}
+		if isEmptyInterface(to) {
+			m.nameCharacter(x)
+		}
+		return true
+	})
+}
+
+// cutOut spreads the rest of a list behind an element that is taken out of it: append(l[:i], l[i+1:]) of a list of any
+// type would put the rest into the list as one element.
+func (m *fixer) cutOut() {
+	ast.Inspect(m.file, func(n ast.Node) bool {
+		c, ok := n.(*ast.CallExpr)
+		if !ok || !isName(c.Fun, "append") || len(c.Args) != 2 || c.Ellipsis.IsValid() {
+			return true
+		}
+		head, ok := ast.Unparen(c.Args[0]).(*ast.SliceExpr)
+		if !ok || head.Low != nil || head.High == nil {
+			return true
+		}
+		rest, ok := ast.Unparen(c.Args[1]).(*ast.SliceExpr)
+		if ok && rest.Low != nil && rest.High == nil && m.text(rest.X) == m.text(head.X) &&
+			types.Identical(m.Info.TypeOf(rest), anyList) {
+			m.fix("the rest of a list is appended with ...", m.after(c.Args[1], "..."))
+		}
+		return true
 	})
 }
 
