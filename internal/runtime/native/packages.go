@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -360,9 +361,8 @@ func (b *Builder) writeSources(work string) error {
 
 // listPackages compiles the packages and returns a line "path=archive" for each.
 func (b *Builder) listPackages(ctx context.Context, work string) (string, error) {
-	args := []string{"list", "-export", "-deps", "-trimpath", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}
-	args = append(args, carried.Packages()...)
-	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"),
+		carried.ListCommand(runtime.GOARCH)...)
 	cmd.Dir = filepath.Join(work, "module")
 	cmd.Env = append(slices.Clone(carried.Settings), "HOME="+work,
 		"GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"),

@@ -3,6 +3,7 @@ package tools
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -370,18 +371,16 @@ func bombs(d *rig.Daemon) map[string]struct {
 	source string
 	arg    any
 } {
-	zeros := bytes.Repeat([]byte{0}, 1<<20)
+	zeros := make([]byte, 1<<20)
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)
-	for range 1 << 10 {
-		if _, err := w.Write(zeros); err != nil {
-			d.T.Fatal(err)
-		}
+	if _, err := w.Write(zeros); err != nil {
+		d.T.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		d.T.Fatal(err)
 	}
-	inner := zipped(d.T, slices.Repeat([]string{"zeros", string(bytes.Repeat(zeros, 64))}, 8)...)
+	members := bytes.Repeat(gz.Bytes(), 1<<10) // readers join the members of a file
 	huge := base64.StdEncoding.EncodeToString(hugePicture(d.T))
 	file := func(name string, data []byte) object { return uploaded(d, name, "application/octet-stream", data) }
 	read := "\tdata, err := call.ReadFile(call.Arg(0, \"file\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n"
@@ -390,9 +389,9 @@ func bombs(d *rig.Daemon) map[string]struct {
 		arg    any
 	}{
 		"gzip": {rig.Program(read+"\tr, err := gzip.NewReader(bytes.NewReader(data))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tall, err := io.ReadAll(r)\n\treturn len(all), err",
-			"bytes", "compress/gzip", "io"), file("a.gz", gz.Bytes())},
+			"bytes", "compress/gzip", "io"), file("a.gz", members)},
 		"zip": {rig.Program(read+"\tr, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tall := map[string][]byte{}\n\tfor i, f := range r.File {\n\t\tin, err := f.Open()\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tif all[fmt.Sprint(i)], err = io.ReadAll(in); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\treturn len(all), nil",
-			"archive/zip", "bytes", "fmt", "io"), file("a.zip", inner)},
+			"archive/zip", "bytes", "fmt", "io"), file("a.zip", zippedZeros(d.T, zeros, 64, 8))},
 		"picture": {rig.Program("\tdata, err := base64.StdEncoding.DecodeString(call.Arg(0, \"picture\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tm, err := png.Decode(bytes.NewReader(data))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn m.Bounds().Dx(), nil",
 			"bytes", "encoding/base64", "image/png"), huge},
 		"template": {rig.Program("\tt, err := template.New(\"a\").Parse(call.Arg(0, \"text\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar b strings.Builder\n\terr = t.Execute(&b, nil)\n\treturn b.Len(), err",
@@ -400,6 +399,49 @@ func bombs(d *rig.Daemon) map[string]struct {
 		"regexp": {rig.Program("\tparts := []*regexp.Regexp{}\n\tfor i := range 100000 {\n\t\tre, err := regexp.Compile(fmt.Sprint(call.Arg(0, \"pattern\"), i))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tparts = append(parts, re)\n\t}\n\treturn len(parts), nil",
 			"fmt", "regexp"), "(a{1000}|b{1000}|c{1000})"},
 	}
+}
+
+// zippedZeros returns an archive of n equal files, each of which has the zeros so many times. It compresses them once.
+func zippedZeros(t *testing.T, zeros []byte, times, n int) []byte {
+	t.Helper()
+	var part, b bytes.Buffer
+	deflate, err := flate.NewWriter(&part, flate.BestSpeed)
+	if err == nil {
+		_, err = deflate.Write(zeros)
+	}
+	if err == nil {
+		err = deflate.Flush() // what follows begins at a byte
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := append(bytes.Repeat(part.Bytes(), times), 3, 0) // the last block is empty
+	sum := crc32.NewIEEE()
+	for range times {
+		sum.Write(zeros)
+	}
+	w := zip.NewWriter(&b)
+	for i := range n {
+		f, err := w.CreateRaw(&zip.FileHeader{Name: fmt.Sprint(i), Method: zip.Deflate, CRC32: sum.Sum32(),
+			CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(times * len(zeros))})
+		if err == nil {
+			_, err = f.Write(data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.ReadFile(archive, "0"); err != nil {
+		t.Fatal(err) // a reader would refuse what is meant to be large
+	}
+	return b.Bytes()
 }
 
 // hugePicture returns a picture of 50,000 by 50,000 points whose data is missing.

@@ -60,6 +60,16 @@ func Packages() []string {
 	return list
 }
 
+// ListCommand returns the arguments with which the go command compiles Packages for the processor. It prints a line
+// "path=archive" for each package. The flags are those with which scripts/build builds the daemon, so most packages are
+// compiled once for both. An executable has no debug information, so neither have the archives, which are a quarter
+// smaller without it.
+func ListCommand(processor string) []string {
+	flags := append([]string{"-dwarf=false"}, Flags(processor)...)
+	return append([]string{"list", "-export", "-deps", "-trimpath", "-gcflags=all=" + strings.Join(flags, " "),
+		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}, Packages()...)
+}
+
 // Names of the tools.
 const (
 	Compile = "compile"

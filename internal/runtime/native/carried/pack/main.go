@@ -47,11 +47,7 @@ func run(args []string) error {
 	x.Go = strings.TrimSpace(version)
 	sources := []carried.Source{{File: carried.Compile, From: filepath.Join(args[2], carried.Compile)},
 		{File: carried.Link, From: filepath.Join(args[2], carried.Link)}}
-	// The flags are those with which scripts/build builds the daemon, so most packages are compiled once for both.
-	list, err := goCommand(env,
-		append([]string{"list", "-export", "-deps", "-trimpath",
-			"-gcflags=all=" + strings.Join(append([]string{"-dwarf=false"}, carried.Flags(x.Processor)...), " "), "-f",
-			"{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}, carried.Packages()...)...)
+	list, err := goCommand(env, carried.ListCommand(x.Processor)...)
 	if err != nil {
 		return err
 	}
